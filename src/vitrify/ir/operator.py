@@ -1,0 +1,66 @@
+"""The one registration of operators: a frozen dataclass per kind of computation, found by its TFLite name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vitrify.ir.graph import Tensor, TensorType
+
+REGISTRY: dict[str, type[Operator]] = {}
+"""Every typed operator by its TFLite name; filled by ``@operator`` alone."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A kind of computation with its attributes. Subclasses are described in ``vitrify.ops``.
+
+    Each attribute is a field named as in the TFLite options table, in snake case (``stride_h`` is ``strideH``), so
+    that reader and writer need no table of their own.
+    """
+
+    name: ClassVar[str] = ""
+    """The builtin operator's name in the TFLite schema."""
+    options: ClassVar[str | None] = None
+    """The name of its options table in the schema, None when it has none."""
+
+    @property
+    def kind(self) -> str:
+        """The name that messages and counts use."""
+        return self.name
+
+    def infer(self, inputs: Sequence[Tensor | None]) -> list[TensorType]:
+        """Return the types of the outputs, from the inputs' types and constant data.
+
+        Raises:
+            ModelError: the inputs do not fit the operator.
+        """
+        raise TypeError(f"{self.kind} has no shape inference")
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{f.name}={_short(getattr(self, f.name))}" for f in fields(self)
+                          if getattr(self, f.name) != f.default)
+        return f"{self.kind}({shown})" if shown else self.kind
+
+
+def _short(value: Any) -> str:
+    return getattr(value, "name", None) or str(value)
+
+
+T = TypeVar("T", bound=type[Operator])
+
+
+def operator(cls: T) -> T:
+    """Register an operator class under its TFLite name.
+
+    Raises:
+        TypeError: the name is registered already; names both modules.
+    """
+    known = REGISTRY.get(cls.name)
+    if known is not None:
+        raise TypeError(f"{cls.name} is described twice: in {known.__module__} and in {cls.__module__}")
+    REGISTRY[cls.name] = cls
+    return cls

@@ -1,0 +1,55 @@
+"""Checks that a graph is whole: links agree at both ends, order is runnable, shapes fit their data."""
+
+from __future__ import annotations
+
+from vitrify.core.errors import ModelError
+from vitrify.core.findings import Finding
+from vitrify.ir.graph import Graph, Model
+
+
+def problems(graph: Graph) -> list[Finding]:
+    """Return every broken invariant of ``graph``; empty when it is whole."""
+    found: list[Finding] = []
+
+    def report(headline: str, where: str) -> None:
+        found.append(Finding(code="ir.invalid", headline=headline, where=where))
+
+    made = {id(t) for t in graph.inputs}
+    in_graph = set(map(id, graph))
+    for node in graph:
+        where = f"node '{node.name}' ({node.op.kind})"
+        for index, tensor in enumerate(node.inputs):
+            if tensor is None:
+                continue
+            if (node, index) not in tensor.uses:
+                report(f"input {index} '{tensor.name}' does not know that it is read", where)
+            if tensor.producer is not None and id(tensor) not in made:
+                report(f"input '{tensor.name}' is read before it is made", where)
+            if tensor.producer is None and not tensor.is_constant and id(tensor) not in made and not tensor.is_variable:
+                report(f"input '{tensor.name}' is made by nobody", where)
+        for tensor in node.outputs:
+            if tensor.producer is not node:
+                report(f"output '{tensor.name}' does not know its producer", where)
+            made.add(id(tensor))
+    for tensor in graph.tensors():
+        for user, _ in tensor.uses:
+            if id(user) not in in_graph:
+                report(f"'{tensor.name}' is read by '{user.name}', which is not in the graph", tensor.name)
+        if tensor.data is not None and tensor.dtype.numpy is not None and tensor.data.shape != tensor.shape:
+            report(f"data of shape {tensor.data.shape} in a tensor of shape {tensor.shape}", tensor.name)
+    for tensor in graph.outputs:
+        if id(tensor) not in made and not tensor.is_constant:
+            report(f"output '{tensor.name}' is made by nobody", graph.name)
+    return found
+
+
+def validate(model: Model | Graph) -> None:
+    """Check a model or one graph.
+
+    Raises:
+        ModelError: lists every problem found.
+    """
+    graphs = model.graphs if isinstance(model, Model) else [model]
+    found = [finding for graph in graphs for finding in problems(graph)]
+    if found:
+        raise ModelError(found)
