@@ -25,7 +25,7 @@ def model_file() -> Callable[[str], Path]:
             return path
         entry = name.split("/", 1)[0]
         if entry not in refused:
-            run = subprocess.run([sys.executable, str(ROOT / "scripts" / "fetch_models.py"), str(CACHE), "--only", entry],
+            run = subprocess.run([sys.executable, str(ROOT / "scripts" / "fetch_models.py"), str(CACHE), entry],
                                  capture_output=True, text=True)
             refused[entry] = (run.stdout + run.stderr).strip()[-300:]
         if not path.exists():

