@@ -1,0 +1,98 @@
+"""Between the arrays of the source model and the tensors of a file: layout, quantization, parts of outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vitrify.core.errors import DataError
+from vitrify.core.findings import Finding
+from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
+from vitrify.ir.quantization import Quantization
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Details = Mapping[str, Any]
+"""What LiteRT says of one input or output: ``shape``, ``dtype``, ``quantization_parameters``."""
+
+
+def quantization_of(details: Details) -> Quantization | None:
+    """Return the quantization of an interpreter's tensor, None when it has none."""
+    parameters = details.get("quantization_parameters") or {}
+    scales = np.asarray(parameters.get("scales", ()), np.float32)
+    if not scales.size or not np.issubdtype(np.dtype(details["dtype"]), np.integer):
+        return None
+    zero_points = np.asarray(parameters.get("zero_points", np.zeros(scales.shape)), np.int64)
+    axis = int(parameters.get("quantized_dimension", 0)) if scales.size > 1 else None
+    return Quantization(scales, zero_points, axis)
+
+
+def to_file_inputs(interface: Interface, arrays: Mapping[str, Array], details: Sequence[Details]) -> list[Array]:
+    """Turn the source model's input arrays into the file's input tensors, in the file's order.
+
+    Arrays are transposed as the interface says and quantized where the file's input is quantized.
+
+    Raises:
+        DataError: an input is missing or has another shape; lists all of them.
+    """
+    problems = [p for binding in interface.inputs for p in _input_problems(binding, arrays)]
+    if problems:
+        raise DataError(problems)
+    found: list[Array] = [np.zeros(tuple(d["shape"]), d["dtype"]) for d in details]
+    for binding in interface.inputs:
+        if not 0 <= binding.position < len(details):
+            continue                                # the source input is not read by anything in the file
+        value = np.asarray(arrays[binding.name])
+        value = value.transpose(binding.perm) if binding.perm else value
+        found[binding.position] = _to_tensor(value, details[binding.position])
+    return found
+
+
+def _input_problems(binding: InputBinding, arrays: Mapping[str, Array]) -> list[Finding]:
+    array = arrays.get(binding.name)
+    if array is None:
+        return [Finding(code="data.missing_input", headline=f"no array for input '{binding.name}'",
+                        help=f"the sample has: {', '.join(map(repr, arrays)) or 'nothing'}")]
+    if tuple(array.shape) != tuple(binding.shape):
+        return [Finding(code="data.shape", headline=f"input '{binding.name}' takes {_shape(binding.shape)}, "
+                                                    f"got {_shape(array.shape)}")]
+    return []
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+def _to_tensor(value: Array, details: Details) -> Array:
+    dtype = np.dtype(details["dtype"])
+    quantization = quantization_of(details)
+    if quantization is not None and np.issubdtype(value.dtype, np.floating):
+        value = quantization.quantize(value, dtype)
+    return np.ascontiguousarray(value, dtype).reshape(tuple(details["shape"]))
+
+
+def to_source_outputs(interface: Interface, tensors: Sequence[Array], details: Sequence[Details]) -> dict[str, Array]:
+    """Turn the file's output tensors into the source model's outputs, by name.
+
+    Quantized tensors are dequantized where the source gives floats; parts are transposed, scaled and joined.
+    """
+    return {binding.name: _output(binding, tensors, details) for binding in interface.outputs}
+
+
+def _output(binding: OutputBinding, tensors: Sequence[Array], details: Sequence[Details]) -> Array:
+    parts = [_part(part, tensors[part.position], details[part.position]) for part in binding.parts]
+    joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=binding.axis)
+    if joined.shape != tuple(binding.shape) and joined.size == int(np.prod(binding.shape, dtype=np.int64)):
+        joined = joined.reshape(binding.shape)
+    if np.dtype(binding.dtype) != joined.dtype:
+        joined = joined.astype(binding.dtype)
+    return np.ascontiguousarray(joined)
+
+
+def _part(part: Part, tensor: Array, details: Details) -> Array:
+    quantization = quantization_of(details)
+    value = quantization.dequantize(tensor) if quantization is not None else tensor
+    value = value.transpose(part.perm) if part.perm else value
+    value = value.reshape(part.shape) if part.shape else value
+    return value * np.float32(part.scale) if part.scale != 1.0 else value

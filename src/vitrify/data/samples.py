@@ -1,0 +1,171 @@
+"""Samples: a re-iterable, sized stream of input arrays from pictures, .npy and .npz; never all in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from vitrify.core.errors import DataError
+from vitrify.core.findings import Finding
+from vitrify.data.arrays import NpySource, NpzSource
+from vitrify.data.preprocess import PictureShape, Preprocess, read_picture
+from vitrify.ir.interface import InputBinding, Interface
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
+ARRAYS = frozenset({".npy", ".npz"})
+
+
+class Samples(msgspec.Struct, frozen=True, kw_only=True):
+    """Samples of a model's inputs in the order and layout of the source model, each with batch 1.
+
+    Plain data: it can be pickled into a worker process and walked there, as often as needed. ``chosen`` holds the
+    (file, index in the file) of each sample. Without files the samples are random, ``seed`` says which.
+    """
+
+    inputs: tuple[InputBinding, ...]
+    files: tuple[str, ...] = ()
+    chosen: tuple[tuple[int, int], ...] = ()
+    preprocess: Preprocess = Preprocess()
+    seed: int | None = None
+    count: int = 0
+
+    @property
+    def is_random(self) -> bool:
+        """True when the values are made up: ranges found with them say little about real data."""
+        return self.seed is not None
+
+    def __len__(self) -> int:
+        return self.count if self.is_random else len(self.chosen)
+
+    def __iter__(self) -> Iterator[dict[str, Array]]:
+        return self.walk()
+
+    def walk(self, start: int = 0) -> Iterator[dict[str, Array]]:
+        """Yield the samples from number ``start`` on; those before are not read.
+
+        Raises:
+            DataError: a file cannot be read or does not fit the model.
+        """
+        if self.is_random:
+            for number in range(start, self.count):
+                yield self._random(number)
+            return
+        opened: tuple[int, NpySource | NpzSource] | None = None
+        for file, index in self.chosen[start:]:
+            path = Path(self.files[file])
+            if path.suffix.lower() not in ARRAYS:
+                yield self._picture(path)
+                continue
+            if opened is None or opened[0] != file:
+                opened = file, _source(path, self.inputs)
+            yield opened[1].sample(index)
+
+    def name(self, number: int) -> str:
+        """What messages call sample ``number``: its file, and the index in it where there are several."""
+        if self.is_random:
+            return f"random sample {number}"
+        file, index = self.chosen[number]
+        several = Path(self.files[file]).suffix.lower() in ARRAYS
+        return f"{self.files[file]}[{index}]" if several else self.files[file]
+
+    def fingerprint(self) -> str:
+        """Return a hash of what the samples are made of: files with size and time, choice, pre-processing."""
+        stats = [(f, s.st_size, s.st_mtime_ns) for f in self.files for s in (Path(f).stat(),)]
+        return hashlib.sha256(msgspec.msgpack.encode((self, stats))).hexdigest()
+
+    def _picture(self, path: Path) -> dict[str, Array]:
+        binding = self.inputs[0]
+        shape = PictureShape.of(tuple(binding.shape))
+        if len(self.inputs) > 1 or shape is None:
+            raise _not_pictures(self.inputs)
+        return {binding.name: read_picture(path, self.preprocess, shape)}
+
+    def _random(self, number: int) -> dict[str, Array]:
+        generator = np.random.default_rng([self.seed or 0, number])
+        return {i.name: _random_array(generator, i) for i in self.inputs}
+
+
+def open_samples(path: Path | str, interface: Interface, preprocess: Preprocess | None = None,
+                 limit: int | None = None) -> Samples:
+    """Find the samples below a folder, or in one file. Shapes of array files are checked here; pictures when read.
+
+    With ``limit``, samples are taken evenly spaced over all that there are, so that folders by class are all seen.
+
+    Raises:
+        DataError: nothing there, nothing readable, or files that do not fit the model; lists all of them.
+    """
+    root = Path(path)
+    if not root.exists():
+        raise DataError.of("data.missing", f"there is no {root}", where=str(root))
+    files = _find(root) if root.is_dir() else [root]
+    if not files:
+        raise DataError.of("data.empty", f"no pictures, .npy or .npz files below {root}", where=str(root),
+                           why=f"known endings: {', '.join(sorted(PICTURES | ARRAYS))}")
+    if root.is_file() and root.suffix.lower() not in PICTURES | ARRAYS:
+        raise DataError.of("data.format", f"{root.name} is neither a picture nor .npy nor .npz", where=str(root))
+    inputs = tuple(interface.inputs)
+    chosen, problems = _index(files, inputs)
+    if problems:
+        raise DataError(problems)
+    return Samples(inputs=inputs, files=tuple(map(str, files)), chosen=tuple(_spread(chosen, limit)),
+                   preprocess=preprocess or Preprocess())
+
+
+def random_samples(interface: Interface, count: int, seed: int = 0) -> Samples:
+    """Make ``count`` samples of noise: uniform in 0..1 for floats, small numbers for integers."""
+    return Samples(inputs=tuple(interface.inputs), seed=seed, count=count)
+
+
+def _find(root: Path) -> list[Path]:
+    found = (p for p in root.rglob("*") if p.suffix.lower() in PICTURES | ARRAYS and not p.name.startswith("."))
+    return sorted((p for p in found if p.is_file()), key=lambda p: p.relative_to(root).parts)
+
+
+def _index(files: Sequence[Path], inputs: tuple[InputBinding, ...]) -> tuple[list[tuple[int, int]], list[Finding]]:
+    chosen: list[tuple[int, int]] = []
+    problems: list[Finding] = []
+    for number, path in enumerate(files):
+        if path.suffix.lower() not in ARRAYS:
+            if len(inputs) > 1 or PictureShape.of(tuple(inputs[0].shape)) is None:
+                return chosen, [*problems, *_not_pictures(inputs).findings]
+            chosen.append((number, 0))
+            continue
+        try:
+            chosen += [(number, index) for index in range(len(_source(path, inputs)))]
+        except DataError as error:
+            problems += error.findings
+    return chosen, problems
+
+
+def _source(path: Path, inputs: tuple[InputBinding, ...]) -> NpySource | NpzSource:
+    return NpySource(path, inputs) if path.suffix.lower() == ".npy" else NpzSource(path, inputs)
+
+
+def _spread(items: list[tuple[int, int]], limit: int | None) -> list[tuple[int, int]]:
+    if limit is None or limit >= len(items):
+        return items
+    return [items[i * len(items) // limit] for i in range(limit)]
+
+
+def _not_pictures(inputs: Sequence[InputBinding]) -> DataError:
+    listed = ", ".join(f"'{i.name}' {i.dtype}[{','.join(map(str, i.shape))}]" for i in inputs)
+    return DataError(Finding(code="data.not_pictures", headline=f"pictures do not fit the model's inputs: {listed}",
+                             why="pictures need one input [1,C,H,W] or [1,H,W,C] with 1 or 3 channels",
+                             help="give a folder of .npy files, or .npz files with an array for each input name"))
+
+
+def _random_array(generator: np.random.Generator, binding: InputBinding) -> Array:
+    dtype = np.dtype(binding.dtype)
+    if np.issubdtype(dtype, np.floating):
+        return generator.random(binding.shape, np.float32).astype(dtype)
+    if dtype == np.bool_:
+        return generator.integers(0, 2, binding.shape).astype(dtype)
+    top = min(int(np.iinfo(dtype).max), 127)
+    return generator.integers(0, top, binding.shape).astype(dtype)
