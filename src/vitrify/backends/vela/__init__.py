@@ -1,0 +1,10 @@
+"""Arm's Vela compiler for the Ethos-U NPUs: a model in, a compiled model, verdicts with reasons and an estimate out.
+
+    compiled = compile_model("model_int8.tflite", "imx93", "model_vela.tflite")
+    print(compiled.placement, compiled.estimate)
+"""
+
+from vitrify.backends.vela.compiled import NpuGraph, npu_graphs
+from vitrify.backends.vela.compiling import Compiled, OperatorRow, check_model, compile_model
+
+__all__ = ["Compiled", "NpuGraph", "OperatorRow", "check_model", "compile_model", "npu_graphs"]

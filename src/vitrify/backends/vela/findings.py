@@ -1,0 +1,131 @@
+"""The findings of a compilation: why it was refused, what stays on the CPU, what the result is known to get wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from vitrify.backends.vela.placing import Placed
+from vitrify.core.findings import Finding, Severity
+from vitrify.ir import Graph
+from vitrify.targets.base import Target
+from vitrify.targets.placement import Placement, Reason, Verdict
+
+_NAMES_SHOWN = 5
+_LINES_SHOWN = 8
+_WHOLE_MODEL = ("ethos-u.float-tensor", "ethos-u.dynamic-shape")      # one cause, whatever operators it strikes
+_BAD_CALL = 2      # argparse's exit status
+
+
+def already_compiled(path: Path, count: int) -> Finding:
+    """The file holds NPU operators."""
+    return Finding(code="ethos-u.already-compiled", headline=f"{path.name} is compiled already: it holds "
+                   f"{count} ethos-u operator{'s' * (count > 1)}", where=str(path),
+                   help="give the model that it was compiled from")
+
+
+def died(findings: Sequence[Finding], path: Path) -> list[Finding]:
+    """The compiler's process ended badly; the file is named."""
+    return [msgspec.structs.replace(finding, where=str(path)) for finding in findings]
+
+
+def refused(path: Path, status: int, message: str, log: str) -> Finding:
+    """The compiler ended with an error of its own."""
+    text = message or next((line for line in reversed(log.splitlines()) if line.strip()), "it printed nothing")
+    if status == _BAD_CALL:
+        return Finding(code="vela.bad-call", headline=f"Vela does not know an option that it was given: {text}",
+                       where=str(path),
+                       help="install the release that Vitrify asks for: pip install 'ethos-u-vela>=5.2,<6'")
+    return Finding(code="vela.failed", headline=f"Vela cannot compile {path.name}: {text}", where=str(path),
+                   why="\n".join(_told(log)))
+
+
+def _told(log: str) -> list[str]:
+    """The end of what the compiler said, without the traceback of its own code."""
+    before = log.split("Traceback (most recent call last)", 1)[0]
+    return [line.rstrip() for line in before.splitlines() if line.strip()][-_LINES_SHOWN:]
+
+
+def nothing_placed(path: Path, target: Target, graph: Graph) -> Finding:
+    """Nothing runs on the NPU; names the cause by what the nodes compute with."""
+    total = len(graph)
+    floats = sum(any(tensor.dtype.is_float for tensor in node.outputs) for node in graph)
+    headline = f"no node of {path.name} runs on the {target.npu}: 0 of {total}"
+    if floats * 2 > total:
+        return Finding(code="ethos-u.float-model", headline=f"{headline}; {floats} of them compute in float",
+                       where=str(path), why="the NPU computes with integers only",
+                       help=f"quantize it first: vitrify quantize {path.name} --data FOLDER -o {path.stem}_int8.tflite")
+    return Finding(code="ethos-u.nothing-placed", headline=headline, where=str(path),
+                   why="the compiler succeeds on such a model, but its result is no faster than the original")
+
+
+def cpu_nodes(placement: Placement) -> list[Finding]:
+    """One finding for each reason and kind of operator on the CPU: a warning where it cuts the NPU's work in two."""
+    inner = _inner_nodes(placement)
+    groups: dict[tuple[str, ...], list[tuple[Verdict, Reason]]] = {}
+    for verdict in placement.verdicts:
+        for rule in verdict.rules:
+            groups.setdefault(_group(verdict, rule), []).append((verdict, rule))
+    return [_cpu_finding(members, any(verdict.node in inner for verdict, _ in members)) for members in groups.values()]
+
+
+def _group(verdict: Verdict, rule: Reason) -> tuple[str, ...]:
+    if rule.code in _WHOLE_MODEL:
+        return (rule.code,)
+    named = "'" in rule.headline      # it names a tensor, so no two are the same
+    return rule.code, verdict.operator, "" if named else rule.headline
+
+
+def _cpu_finding(members: Sequence[tuple[Verdict, Reason]], cuts: bool) -> Finding:
+    verdicts = [verdict for verdict, _ in members]
+    rule = members[0][1]
+    names = [f"'{verdict.node}'" for verdict in verdicts[:_NAMES_SHOWN]]
+    more = f" and {len(verdicts) - _NAMES_SHOWN} more" if len(verdicts) > _NAMES_SHOWN else ""
+    first = f" (of {names[0]})" if len(verdicts) > 1 and "'" in rule.headline else ""
+    return Finding(code=rule.code, severity=Severity.WARNING if cuts else Severity.INFO,
+                   headline=f"{_subject(verdicts)} on the CPU: {rule.headline}{first}",
+                   where=f"node{'s' * (len(verdicts) > 1)} {', '.join(names)}{more}", why=rule.why, help=rule.help)
+
+
+def _subject(verdicts: Sequence[Verdict]) -> str:
+    if len(verdicts) == 1:
+        return f"{verdicts[0].operator} '{verdicts[0].node}' stays"
+    kinds = Counter(verdict.operator for verdict in verdicts)
+    if len(kinds) == 1:
+        return f"{len(verdicts)} {verdicts[0].operator} nodes stay"
+    return f"{len(verdicts)} nodes ({', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}) stay"
+
+
+def _inner_nodes(placement: Placement) -> set[str]:
+    """The nodes of CPU partitions between two NPU partitions."""
+    on_npu = [part.index for part in placement.partitions if part.placement == "npu"]
+    return {name for part in placement.partitions if part.placement == "cpu" and on_npu
+            and on_npu[0] < part.index < on_npu[-1] for name in part.nodes}
+
+
+def known_faults(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
+    """Warn of nodes that this compiler is known to compute wrongly."""
+    for one in placed:
+        axes = one.node.optional(1)
+        if one.node.op.kind == "SUM" and one.place == "npu" and axes is not None and axes.size > 1:
+            yield Finding(code="ethos-u.sum-wrong", severity=Severity.WARNING,
+                          headline=f"SUM '{one.node.name}' over {axes.size} axes gives a wrong result on the NPU: "
+                          "only one axis is reduced", where=f"node '{one.node.name}'",
+                          why=f"a fault seen in Vela 5.2 (this is {version}): the result was compared with the "
+                          "reference kernels", help="keep it on the CPU with ignore=('SUM',) of compile_model, or use "
+                          "one SUM per axis")
+
+
+def calls(count: int, target: Target) -> Iterator[Finding]:
+    """Say what more than one call of the NPU costs."""
+    if count > 1:
+        fact = target.fact("driver_call_s")
+        low, high = (bound * 1e3 * count for bound in fact.bounds)
+        yield Finding(code="ethos-u.many-calls", severity=Severity.INFO,
+                      headline=f"one inference calls the NPU {count} times, since CPU nodes stand between: "
+                      f"{low:.2g} to {high:.2g} ms of driver time (estimate)", why=f"{fact.basis}: {fact.source}")
+
+

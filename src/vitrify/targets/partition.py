@@ -1,0 +1,105 @@
+"""Groups the nodes of a graph into partitions that run on one side, and finds the tensors that cross."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from vitrify.ir import Graph, Node, Tensor
+from vitrify.targets.placement import Crossing, Partition, Place
+
+
+def partition(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, int] | None = None) -> list[Partition]:
+    """Return the partitions of ``graph`` in running order.
+
+    Args:
+        graph: the placed graph.
+        places: the side of every node. Folded nodes go with the node that makes or takes their value.
+        groups: NPU node -> number of the compiler's own group; nodes of different groups never share a partition.
+    """
+    members: list[tuple[Literal["npu", "cpu"], int, list[Node]]] = []
+    for node in _runs(graph, places, groups or {}):
+        place = places[node]
+        group = (groups or {}).get(node, -1) if place == "npu" else -1
+        if place == "folded":
+            continue
+        side: Literal["npu", "cpu"] = "npu" if place == "npu" else "cpu"
+        if members and members[-1][0] == side and members[-1][1] == group:
+            members[-1][2].append(node)
+        else:
+            members.append((side, group, [node]))
+    home = {node: index for index, (_, _, nodes) in enumerate(members) for node in nodes}
+    _settle_folded(graph, places, home, members)
+    return [_describe(index, side, nodes, home) for index, (side, _, nodes) in enumerate(members)]
+
+
+def _runs(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, int]) -> list[Node]:
+    """Order the nodes so that as many as possible of one side and group follow each other."""
+    nodes = graph.nodes
+    waiting = {node: len(set(_producers(node))) for node in nodes}
+    ready = {node: None for node in nodes if waiting[node] == 0}
+    ordered: list[Node] = []
+    current: tuple[str, int] | None = None
+
+    def key(node: Node) -> tuple[str, int]:
+        return places[node], groups.get(node, -1)
+
+    while ready:
+        node = next((n for n in ready if places[n] == "folded"), None) \
+            or next((n for n in ready if key(n) == current), None)
+        if node is None:
+            # A group may start only once; take the earliest group, and the CPU's nodes before it.
+            node = min(ready, key=lambda n: (places[n] == "npu", groups.get(n, -1)))
+        del ready[node]
+        ordered.append(node)
+        if places[node] != "folded":
+            current = key(node)
+        for user in dict.fromkeys(user for tensor in node.outputs for user in tensor.users):
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                ready[user] = None
+    return ordered
+
+
+def _settle_folded(graph: Graph, places: Mapping[Node, Place], home: dict[Node, int],
+                   members: list[tuple[Literal["npu", "cpu"], int, list[Node]]]) -> None:
+    """Give each folded node a home: its producer's partition, or its user's; the NPU's where there is a choice."""
+    folded = [node for node in graph if places[node] == "folded"]
+    for nodes, neighbours in ((folded, _producers), (folded[::-1], _users)):
+        for node in nodes:
+            if node in home:
+                continue
+            choices = [home[other] for other in neighbours(node) if other in home]
+            if choices:
+                home[node] = max(choices, key=lambda index: (members[index][0] == "npu", index))
+                members[home[node]][2].append(node)
+    position = {node: index for index, node in enumerate(graph)}
+    for _, _, nodes in members:
+        nodes.sort(key=position.__getitem__)
+
+
+def _producers(node: Node) -> list[Node]:
+    return [tensor.producer for tensor in node.inputs if tensor is not None and tensor.producer is not None]
+
+
+def _users(node: Node) -> list[Node]:
+    return [user for tensor in node.outputs for user in tensor.users]
+
+
+def _describe(index: int, side: Literal["npu", "cpu"], nodes: list[Node], home: Mapping[Node, int]) -> Partition:
+    entering: dict[int, Tensor] = {}
+    leaving: dict[int, Tensor] = {}
+    for node in nodes:
+        for tensor in node.inputs:
+            if tensor is not None and not tensor.is_constant and \
+                    (tensor.producer is None or home.get(tensor.producer) != index):
+                entering[id(tensor)] = tensor
+        for made in node.outputs:
+            if made.is_output or any(home.get(user) != index for user in made.users):
+                leaving[id(made)] = made
+    return Partition(index=index, placement=side, nodes=tuple(node.name for node in nodes),
+                     inputs=_crossings(entering), outputs=_crossings(leaving))
+
+
+def _crossings(tensors: Mapping[int, Tensor]) -> tuple[Crossing, ...]:
+    return tuple(Crossing(tensor=tensor.name, bytes=tensor.nbytes) for tensor in tensors.values())
