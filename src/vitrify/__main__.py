@@ -1,0 +1,5 @@
+"""`python -m vitrify` is `vitrify`."""
+
+from vitrify.cli.main import main
+
+main()

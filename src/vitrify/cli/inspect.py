@@ -1,0 +1,32 @@
+"""`vitrify inspect`: what a file holds, in any format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vitrify.cli import options as o
+from vitrify.cli.running import run_command
+from vitrify.core.progress import Reporter
+from vitrify.core.results import Result
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", show_default=False,
+                                              help="A model's file, or a folder of them.")]
+
+
+def inspect(file: FileArgument, json: o.JsonOption = False, quiet: o.QuietOption = False) -> None:
+    """Show inputs, outputs, operators, types and quantization of a file; of a folder, what each model in it is."""
+
+    def work(reporter: Reporter) -> Result:
+        from vitrify.pipeline.inspect import inspect_path
+
+        return inspect_path(file)
+
+    run_command("inspect", work, json=json, quiet=quiet)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("inspect")(inspect)

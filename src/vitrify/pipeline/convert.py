@@ -1,0 +1,71 @@
+"""`convert`: a model in any format to float TFLite, checked before it appears."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.progress import Reporter, Silent
+from vitrify.core.results import ConvertResult
+from vitrify.ir import Ledger, Model
+from vitrify.pipeline.files import destination, existing, rename, staged
+from vitrify.pipeline.options import ConvertOptions
+from vitrify.pipeline.resources import Meter
+from vitrify.pipeline.rows import ledger_rows, model_facts
+from vitrify.pipeline.steps import INTEGER_KINDS, import_model, optimize_model, prepare_file, step
+
+__all__ = ["ConvertOptions", "convert_file", "float_model", "write_checked"]
+
+
+def convert_file(source: Path, output: Path | None, options: ConvertOptions,
+                 reporter: Reporter | None = None) -> ConvertResult:
+    """Convert ``source`` and write ``output``; what stood there stays when the conversion fails.
+
+    Raises:
+        VitrifyError: the model cannot be read or converted, or the file not written.
+    """
+    meter, shown = Meter(), reporter or Silent()
+    target = destination(existing(source), output, "_float.tflite")
+    model, ledger = float_model(source, options, shown)
+    findings = write_checked(model, target, shown)
+    facts = model_facts(model, str(target), target.stat().st_size)
+    if facts.kind in INTEGER_KINDS:
+        findings.append(Finding(code="convert.integer", severity=Severity.WARNING, where=str(source),
+                                headline=f"the model is {facts.kind} already; it was written as it is, not made float"))
+    return ConvertResult(
+        output=str(target), bytes=facts.bytes, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
+        operators=facts.operators, float_operators=facts.float_operators, transposes=facts.transposes,
+        inputs=facts.inputs, outputs=facts.outputs, ledger=ledger_rows(ledger), findings=findings)
+
+
+def float_model(source: Path, options: ConvertOptions, reporter: Reporter) -> tuple[Model, Ledger]:
+    """Import and optimize a model.
+
+    Raises:
+        VitrifyError: it cannot be read, or something in it is not supported.
+    """
+    with step(reporter, "import") as note:
+        model = import_model(source, options)
+        note.text = f"{sum(map(len, model.graphs))} nodes from {source.name}"
+    with step(reporter, "optimize") as note:
+        ledger = optimize_model(model, options)
+        note.text = f"{sum(map(len, model.graphs))} nodes"
+    return model, ledger
+
+
+def write_checked(model: Model, target: Path, reporter: Reporter) -> list[Finding]:
+    """Write a model; it takes its name only when LiteRT has loaded it.
+
+    Raises:
+        VitrifyError: it cannot be written, or LiteRT refuses it.
+    """
+    from vitrify import tflite
+
+    with staged(target) as aside:
+        with step(reporter, "write") as note:
+            tflite.write(model, aside)
+            note.text = f"{aside.stat().st_size / 1e6:.2f} MB"
+        with step(reporter, "prepare") as note:
+            findings = [rename(finding, aside, target) for finding in prepare_file(aside)]
+            note.text = "LiteRT takes the file"
+    return findings

@@ -1,0 +1,140 @@
+"""The engine of a build: units of named stages, each reused when what it reads has not changed.
+
+A unit ends in artifacts or sections of the record, so it can be reused as a whole; its stages are what the user sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from vitrify.core.errors import InternalError, VitrifyError
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.hashing import hash_value
+from vitrify.core.progress import Reporter, Silent
+from vitrify.core.results import StageRecord
+from vitrify.pipeline.resources import Meter
+from vitrify.pipeline.run import Run
+
+Options = TypeVar("Options")
+
+
+@dataclass
+class Context(Generic[Options]):
+    """What the units of one build share."""
+
+    run: Run
+    options: Options
+    reporter: Reporter = field(default_factory=Silent)
+    meter: Meter = field(default_factory=Meter)
+
+    def record_of(self, name: str) -> StageRecord:
+        """Return the stage's record."""
+        return next(stage for stage in self.run.record.stages if stage.name == name)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[StageRecord]:
+        """Run the block as the stage ``name``; the record is saved before and after, whatever happens."""
+        record = self.record_of(name)
+        record.status = "running"
+        self.run.save()
+        self.reporter.stage(name)
+        meter = Meter()
+        try:
+            yield record
+            record.status = "failed" if any(f.severity is Severity.ERROR for f in record.findings) else "done"
+        except VitrifyError as error:
+            record.status = "failed"
+            record.findings = [*record.findings, *error.findings]
+            raise
+        except (KeyboardInterrupt, SystemExit):
+            record.status = "interrupted"
+            raise
+        except BaseException:
+            record.status = "failed"
+            raise
+        finally:
+            record.seconds, record.peak_bytes = meter.seconds, meter.peak_bytes
+            self.reporter.finish(name, record.text or record.status)
+            self._save_quietly(record)
+
+    def _save_quietly(self, record: StageRecord) -> None:
+        """Save, unless the stage has failed already: then the first error is the one to tell."""
+        try:
+            self.run.save()
+        except VitrifyError:
+            if record.status == "done":
+                raise
+
+
+@dataclass(frozen=True)
+class Unit(Generic[Options]):
+    """Some stages that are cached together.
+
+    ``key`` returns plain data: everything that the result depends on besides the versions. ``sections`` are the fields
+    of the run record that the unit fills, ``artifacts`` the files.
+    """
+
+    name: str
+    stages: tuple[str, ...]
+    key: Callable[[Context[Options]], object]
+    work: Callable[[Context[Options]], None]
+    sections: tuple[str, ...] = ()
+    artifacts: tuple[str, ...] = ()
+
+
+def carry_out(context: Context[Options], units: list[Unit[Options]]) -> None:
+    """Carry out or reuse the units in order.
+
+    Raises:
+        VitrifyError: a stage failed; the record says which.
+    """
+    run = context.run
+    run.record.stages = [StageRecord(name=stage) for unit in units for stage in unit.stages]
+    run.save()
+    for unit in units:
+        key = hash_value({"versions": run.record.versions, "unit": unit.name, "reads": unit.key(context)})
+        if _reusable(run, unit, key):
+            _reuse(context, unit, key)
+            continue
+        unit.work(context)
+        _check_promises(context, unit)
+        records = [context.record_of(stage) for stage in unit.stages]
+        for record in records:
+            record.key = key
+        if all(record.status == "done" for record in records):
+            run.record.units[unit.name] = key
+        run.save()
+
+
+def _reusable(run: Run, unit: Unit[Options], key: str) -> bool:
+    return (run.previous is not None and run.previous.units.get(unit.name) == key
+            and all(run.remembers(artifact) for artifact in unit.artifacts))
+
+
+def _reuse(context: Context[Options], unit: Unit[Options], key: str) -> None:
+    run, previous = context.run, context.run.previous
+    assert previous is not None
+    for section in unit.sections:
+        setattr(run.record, section, getattr(previous, section))
+    for artifact in unit.artifacts:
+        run.record.artifacts[artifact] = previous.artifacts[artifact]
+    former = {stage.name: stage for stage in previous.stages}
+    for name in unit.stages:
+        record = context.record_of(name)
+        old = former.get(name, record)
+        record.status, record.key, record.text, record.findings = "reused", key, old.text, old.findings
+        record.seconds, record.peak_bytes = old.seconds, old.peak_bytes
+        context.reporter.finish(name, f"{old.text or 'done'} (reused)")
+    run.record.units[unit.name] = key
+    run.save()
+
+
+def _check_promises(context: Context[Options], unit: Unit[Options]) -> None:
+    missing = [name for name in unit.artifacts if name not in context.run.record.artifacts]
+    idle = [name for name in unit.stages if context.record_of(name).status in ("pending", "running")]
+    if missing or idle:
+        raise InternalError(Finding(code="internal.unit", help="please report this with run.json attached",
+                                    headline=f"the unit '{unit.name}' left {', '.join(missing + idle)} undone"))

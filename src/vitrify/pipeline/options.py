@@ -1,0 +1,100 @@
+"""What the commands can be told, as plain values that hash and travel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from vitrify.core.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from vitrify.data.samples import Samples
+    from vitrify.ir import Interface
+    from vitrify.quant.recipe import Recipe
+
+Layout = Literal["nhwc", "nchw"]
+DEFAULT_RANDOM_SAMPLES = 16
+
+
+class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a model is imported: shapes by input name ('' for the only input), and the layout of the file's own I/O."""
+
+    shapes: dict[str, tuple[int, ...]] = {}
+    input_layout: Layout = "nhwc"
+    output_layout: Layout = "nhwc"
+
+
+class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Which samples, and how pictures become inputs. ``random``: no data, made-up values."""
+
+    path: Path | None = None
+    samples: int | None = None
+    random: bool = False
+    seed: int = 0
+    fit: str = "stretch"
+    color: str = "rgb"
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+
+    @property
+    def given(self) -> bool:
+        """True when there is something to take samples from."""
+        return self.random or self.path is not None
+
+    def preprocess(self) -> dict[str, Any]:
+        """The part that says how a picture becomes an input."""
+        return {"fit": self.fit, "color": self.color, "mean": list(self.mean), "std": list(self.std)}
+
+    def open(self, interface: Interface, limit: int | None = None, purpose: str = "calibration") -> Samples:
+        """Open the samples for a model's inputs; ``limit`` caps their number further.
+
+        Raises:
+            DataError: nothing was given, or it does not fit the model.
+        """
+        from vitrify.data.preprocess import Preprocess
+        from vitrify.data.samples import open_samples, random_samples
+
+        wanted = min((n for n in (self.samples, limit) if n is not None), default=None)
+        if self.path is not None:
+            if self.random:
+                raise UsageError.of("call.data", "both data and random values were asked for",
+                                    help="give one of --data and --random-calibration")
+            how = msgspec.convert(self.preprocess(), Preprocess)
+            return open_samples(self.path, interface, how, limit=wanted)
+        if not self.random:
+            option = "--random-calibration" if purpose == "calibration" else "--random-inputs"
+            raise DataError.of("data.none", f"{purpose} needs data, and none was given",
+                               why="the ranges of the values come from samples like those of real use"
+                               if purpose == "calibration" else "models are compared on the same inputs",
+                               help=f"add --data FOLDER; `{option}` runs without, and its figures mean nothing")
+        return random_samples(interface, wanted or DEFAULT_RANDOM_SAMPLES, self.seed)
+
+
+class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of the quantizer besides its recipe."""
+
+    io: Literal["int8", "uint8"] = "int8"
+    outputs: Literal["split", "keep"] = "split"
+    calibrator: str | None = None
+    recipe: Path | None = None
+    save_recipe: Path | None = None
+
+    def effective(self) -> Recipe:
+        """The recipe file, or the default one, with the options laid over it.
+
+        Raises:
+            UsageError: the recipe cannot be read.
+        """
+        from vitrify.quant.recipe import Recipe, load_recipe
+
+        given: dict[str, Any] = {}
+        base = load_recipe(self.recipe) if self.recipe is not None else Recipe()
+        if self.recipe is None or self.io != "int8":
+            given |= {"input_type": self.io, "output_type": self.io}
+        if self.recipe is None or self.outputs != "split":
+            given["outputs"] = self.outputs
+        if self.calibrator is not None:
+            given["calibrator"] = self.calibrator
+        return msgspec.structs.replace(base, **given)

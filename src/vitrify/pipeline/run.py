@@ -1,0 +1,131 @@
+"""A run: the folder of one build, its lock, its record and its artifacts.
+
+Everything in it appears whole or not at all. The lock belongs to the process: the system takes it back when the process
+dies, however it dies, so there is nothing to clean up after a kill.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from vitrify.core.errors import UsageError
+from vitrify.core.files import write_atomically
+from vitrify.core.hashing import hash_file
+from vitrify.core.results import Artifact, RunRecord
+
+RECORD = "run.json"
+LOCK = ".lock"
+PARTIAL = ".part"
+
+
+class Run:
+    """The folder of one build, held by this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.previous = read_record(folder)
+        self.record = RunRecord()
+
+    def path(self, file: str) -> Path:
+        """Return the path of a file of the run."""
+        return self.folder / file
+
+    def save(self) -> None:
+        """Write the record."""
+        self.record.findings = list(dict.fromkeys(f for stage in self.record.stages for f in stage.findings))
+        text = msgspec.json.format(msgspec.json.encode(self.record), indent=1)
+        write_atomically(self.path(RECORD), text + b"\n")
+
+    def keep(self, name: str, file: str) -> Path:
+        """Enter a finished file into the record as artifact ``name``."""
+        path = self.path(file)
+        self.record.artifacts[name] = Artifact(file=file, bytes=path.stat().st_size, hash=hash_file(path))
+        return path
+
+    def artifact(self, name: str) -> Path:
+        """Return the path of an artifact of this run."""
+        return self.path(self.record.artifacts[name].file)
+
+    def remembers(self, artifact: str) -> bool:
+        """True when the previous record knows ``artifact`` and the file is still what it says."""
+        known = self.previous.artifacts.get(artifact) if self.previous else None
+        if known is None:
+            return False
+        path = self.path(known.file)
+        return path.is_file() and path.stat().st_size == known.bytes and hash_file(path) == known.hash
+
+
+def read_record(folder: Path) -> RunRecord | None:
+    """Return the record of a run folder, None when there is none that can be used."""
+    try:
+        return msgspec.json.decode((folder / RECORD).read_bytes(), type=RunRecord)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+@contextmanager
+def open_run(folder: Path) -> Iterator[Run]:
+    """Create or open the folder of a run and hold its lock.
+
+    Raises:
+        UsageError: the folder cannot be made or written, holds something else, or another build is at work in it.
+    """
+    with _locked(_prepared(folder)):
+        _remove_remains(folder)
+        yield Run(folder)
+
+
+def _prepared(folder: Path) -> Path:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError.of("run.folder", f"{folder} is a file, not a folder", where=str(folder),
+                            help="name a folder with -o")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        entries = [entry.name for entry in folder.iterdir()]
+    except OSError as error:
+        raise UsageError.of("run.folder", f"cannot use the folder {folder}: {error.strerror}", where=str(folder),
+                            help="choose another folder with -o") from error
+    foreign = [name for name in entries if not name.startswith(".")]
+    if foreign and RECORD not in entries and LOCK not in entries:
+        raise UsageError.of("run.folder", f"{folder} holds {len(foreign)} files and no run", where=str(folder),
+                            why="a build would put its files among others",
+                            help="choose an empty or new folder with -o")
+    return folder
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise UsageError.of("run.folder", f"cannot write in {folder}: {error.strerror}", where=str(folder),
+                            help="choose another folder with -o") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            owner = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+            raise UsageError.of("run.locked", f"another build is at work in {folder} (process {owner})",
+                                where=str(folder), help="wait for it, or choose another folder with -o") from error
+        os.ftruncate(descriptor, 0)
+        with_pid = f"{os.getpid()}\n".encode()
+        try:
+            os.pwrite(descriptor, with_pid, 0)
+        except OSError as error:
+            raise UsageError.of("run.folder", f"cannot write in {folder}: {error.strerror}", where=str(folder),
+                                help="free space there, or choose another folder with -o") from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_remains(folder: Path) -> None:
+    """Remove what a killed build left half-written; only its own temporary names."""
+    for path in folder.glob(f".*{PARTIAL}"):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Three views of one set of findings: the terminal, JSON, and a page."""

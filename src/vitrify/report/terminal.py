@@ -1,0 +1,244 @@
+"""Answers as text for a person, with colour where the terminal has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.progress import duration
+from vitrify.core.results import (
+    BuildResult,
+    CheckResult,
+    ComparisonRow,
+    CompileResult,
+    ConvertResult,
+    ErrorRow,
+    Estimate,
+    InspectResult,
+    PartitionRow,
+    QuantizeResult,
+    Result,
+    TensorRow,
+    VerdictRow,
+    VerifyResult,
+)
+from vitrify.report.words import bytes_text, decibels, percent, shape_text
+
+COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+LONG_LIST = 30
+
+
+def show_result(result: Result, console: Console | None = None) -> None:
+    """Print an answer to standard output; the findings come last, where the eye is."""
+    out = console or Console(highlight=False, soft_wrap=True)
+    view = VIEWS.get(type(result))
+    if view is not None:
+        view(result, out)
+    for finding in result.findings:
+        show_finding(finding, out)
+
+
+def show_finding(finding: Finding, out: Console) -> None:
+    """Print one finding: the headline, then where, why and help."""
+    color = COLORS[finding.severity]
+    out.print(f"[{color}]{finding.severity.value}\\[{escape(finding.code)}][/]: {escape(finding.headline)}")
+    for label, text in (("where", finding.where), ("why", finding.why), ("help", finding.help)):
+        if text:
+            first, *rest = text.splitlines()
+            out.print(f"  [dim]{label:>5}:[/] {escape(first)}")
+            for line in rest:
+                out.print(f"         {escape(line)}")
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _add(table: Table, *cells: object) -> None:
+    table.add_row(*(escape(str(cell)) for cell in cells))
+
+
+def _tensors(title: str, rows: Sequence[TensorRow], out: Console) -> None:
+    table = _table(title, "type", "scale", "zero point", "stands for")
+    for row in rows:
+        interval = "" if row.real_min is None or row.real_max is None else f"{row.real_min:.6g} .. {row.real_max:.6g}"
+        _add(table, row.name, f"{row.dtype}{shape_text(row.shape)}", "" if row.scale is None else f"{row.scale:.8g}",
+             "" if row.zero_point is None else row.zero_point, interval)
+    out.print(table)
+
+
+def _counts(operators: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in operators.items()) or "none"
+
+
+def _inspect(result: InspectResult, out: Console) -> None:
+    if result.format == "folder":
+        table = _table("file", "what it is", "size", "int8 NPU")
+        for row in result.files:
+            _add(table, row.file, row.kind if row.format == "tflite" else f"{row.format} {row.kind}",
+                 bytes_text(row.bytes), "yes" if row.suits_int8_npu else "no")
+        out.print(table)
+        out.print(escape(result.summary))
+        return
+    out.print(f"[bold]{escape(result.file)}[/]: {escape(result.summary)}")
+    _tensors("inputs", result.inputs, out)
+    _tensors("outputs", result.outputs, out)
+    facts = [("operators", _counts(result.operators)), ("parameters", f"{result.parameters:,}"),
+             ("size", bytes_text(result.bytes))]
+    if result.format == "tflite":
+        facts += [("float operators", _listed(result.float_operators, result.float_nodes)),
+                  ("transposes", result.transposes), ("NPU graphs", result.npu_graphs)]
+        facts += [("signatures", ", ".join(result.signatures) or "none")]
+    if result.macs is not None:
+        facts += [("MACs", f"{result.macs:,}")]
+    if result.opset:
+        facts += [("opset", ", ".join(f"{name} {version}" for name, version in result.opset.items()))]
+    facts += [(name, value) for name, value in (("producer", result.producer),) if value]
+    facts += [(f"metadata {name}", text) for name, text in result.metadata.items()]
+    table = _table("", "")
+    table.show_header = False
+    for label, value in facts:
+        _add(table, label, value)
+    out.print(table)
+
+
+def _listed(count: int, names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3]) + (", ..." if count > 3 else "")
+    return f"{count} ({shown})" if count and names else str(count)
+
+
+def _convert(result: ConvertResult, out: Console) -> None:
+    out.print(f"[bold green]wrote[/] {escape(result.output)} ({bytes_text(result.bytes)}) in {duration(result.seconds)}, "
+              f"peak {bytes_text(result.peak_bytes)}")
+    out.print(f"{sum(result.operators.values())} operators, {result.transposes} transposes, "
+              f"{result.float_operators} float operators")
+    _tensors("inputs", result.inputs, out)
+    _tensors("outputs", result.outputs, out)
+
+
+def _quantize(result: QuantizeResult, out: Console) -> None:
+    _convert(result, out)
+    facts = result.calibration
+    if facts is not None:
+        source = "random values" if facts.random else facts.data
+        out.print(f"calibrated on {facts.samples} samples of {escape(source)} ({escape(facts.calibrator)})")
+
+
+def _verdicts(verdicts: Iterable[VerdictRow], out: Console) -> None:
+    on_cpu = [v for v in verdicts if v.placement == "cpu"]
+    if not on_cpu:
+        out.print("no node is left to the CPU")
+        return
+    table = _table("on the CPU", "operator", "why")
+    for verdict in on_cpu[:LONG_LIST]:
+        _add(table, verdict.node, verdict.operator, "; ".join(r.headline for r in verdict.rules) or "no reason given")
+    out.print(table)
+    if len(on_cpu) > LONG_LIST:
+        out.print(f"... and {len(on_cpu) - LONG_LIST} more; --json lists all")
+
+
+def _partitions(partitions: Sequence[PartitionRow], out: Console) -> None:
+    if len(partitions) < 2:
+        return
+    table = _table("partition", "side", "nodes", "in", "out", "estimate")
+    for part in partitions[:LONG_LIST]:
+        _add(table, part.index, part.placement, len(part.nodes), bytes_text(part.bytes_in), bytes_text(part.bytes_out),
+             "" if part.time_ms is None else f"{part.time_ms:.3g} ms")
+    out.print(table)
+
+
+def _check(result: CheckResult, out: Console) -> None:
+    shares = result.coverage
+    out.print(f"[bold]{escape(result.target)}[/]: on the NPU {percent(shares.nodes)} of the nodes, "
+              f"{percent(shares.macs)} of the MACs, {percent(shares.time)} of the estimated time")
+    _verdicts(result.verdicts, out)
+    _partitions(result.partitions, out)
+    if result.estimate is not None:
+        _estimate(result.estimate, out)
+
+
+def _estimate(estimate: Estimate, out: Console) -> None:
+    if estimate.latency_ms is None:
+        return
+    span = ("" if estimate.low_ms is None or estimate.high_ms is None
+            else f" ({estimate.low_ms:.3g} to {estimate.high_ms:.3g})")
+    out.print(f"estimate: {estimate.latency_ms:.3g} ms{span}, by {escape(estimate.source)}; not a measurement")
+
+
+def _compile(result: CompileResult, out: Console) -> None:
+    out.print(f"[bold green]wrote[/] {escape(result.output)} in {duration(result.seconds)}")
+    rows = result.placement
+    out.print(f"{escape(result.target)}: {rows.npu} nodes on the NPU, {rows.folded} folded into others, {rows.cpu} on the CPU "
+              f"({percent(result.coverage.macs)} of the MACs on the NPU)")
+    _verdicts(rows.verdicts, out)
+    _estimate(result.estimate, out)
+    if result.memory:
+        out.print("memory: " + ", ".join(f"{name.removesuffix('_bytes').replace('_', ' ')} {bytes_text(size)}"
+                                         for name, size in result.memory.items()))
+
+
+def _comparison(row: ComparisonRow, out: Console) -> None:
+    out.print(f"[bold]{escape(row.name)}[/] against {escape(row.reference)}, {row.samples} samples: "
+              f"{'[green]good[/]' if row.ok else '[bold red]not good[/]'}")
+    table = _table("output", "SQNR", "cosine", "largest error", "steps", "")
+    for error in row.outputs:
+        _add(table, error.tensor, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
+             _number(error.largest_error, 4), _number(error.max_lsb, 3), "" if error.ok else error.reason or "not good")
+        for group in error.groups:
+            if not group.ok:
+                _add(table, f"  {group.name}", decibels(group.sqnr_db), _number(group.cosine, 6),
+                     _number(group.largest_error, 4), "", group.reason)
+    out.print(table)
+    _worst(row.tensors, out)
+
+
+def _worst(tensors: Sequence[ErrorRow], out: Console) -> None:
+    ranked = sorted((t for t in tensors if t.sqnr_db is not None), key=lambda t: t.sqnr_db or math.inf)
+    if ranked:
+        out.print("lowest inside: " + ", ".join(f"{escape(t.tensor)} {decibels(t.sqnr_db)}" for t in ranked[:3]))
+
+
+def _verify(result: VerifyResult, out: Console) -> None:
+    for stage in result.stages:
+        _comparison(stage, out)
+    if result.first_divergence:
+        out.print(f"first divergence: {escape(result.first_divergence)}")
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}g}"
+
+
+def _build(result: BuildResult, out: Console) -> None:
+    for row in result.quality:
+        _comparison(row, out)
+    if result.coverage.nodes is not None:
+        out.print(f"{escape(result.target)}: on the NPU {percent(result.coverage.nodes)} of the nodes, "
+                  f"{percent(result.coverage.macs)} of the MACs")
+    _estimate(result.estimate, out)
+    if result.reused:
+        out.print(f"reused from the last run: {', '.join(result.reused)}")
+    for name, file in result.artifacts.items():
+        out.print(f"  [dim]{escape(name):>10}[/] {escape(file)}")
+    out.print(f"run: {escape(result.run)} ({duration(result.seconds)})")
+
+
+VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
+    InspectResult: _inspect,
+    ConvertResult: _convert,
+    QuantizeResult: _quantize,
+    CheckResult: _check,
+    CompileResult: _compile,
+    VerifyResult: _verify,
+    BuildResult: _build,
+}
+"""How each answer is shown."""

@@ -1,0 +1,46 @@
+"""Figures in the words of the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def bytes_text(size: float | None) -> str:
+    """Return a size as a person says it."""
+    if size is None:
+        return "unknown"
+    for unit, step in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= step:
+            return f"{size / step:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+def percent(share: float | None) -> str:
+    """Return a share of 0..1 as per cent; never rounds up to a full 100 %."""
+    if share is None:
+        return "an unknown share"
+    if share in (0.0, 1.0):
+        return f"{share:.0%}"
+    return f"{min(share, 0.9999):.1%}" if share < 0.9995 else "99.9%"
+
+
+def decibels(sqnr: float | None, equal: bool = False) -> str:
+    """Return a signal-to-noise ratio; no noise at all is told in words."""
+    if equal:
+        return "equal"
+    return "" if sqnr is None else f"{sqnr:.1f} dB"
+
+
+def shape_text(shape: Sequence[int | str]) -> str:
+    """Return a shape in brackets."""
+    return f"[{','.join(map(str, shape))}]"
+
+
+def count_text(count: float | None) -> str:
+    """Return a large count with a unit."""
+    if count is None:
+        return "unknown"
+    for unit, step in ((" G", 1e9), (" M", 1e6), (" k", 1e3)):
+        if count >= step:
+            return f"{count / step:.3g}{unit}"
+    return f"{count:.0f}"
