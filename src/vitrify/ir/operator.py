@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from vitrify.core.errors import UnsupportedError
+from vitrify.ir.int8 import Int8Rule
 
-    from vitrify.ir.graph import Tensor, TensorType
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from vitrify.core.findings import Finding
+    from vitrify.ir.graph import Array, Node, Tensor, TensorType
 
 REGISTRY: dict[str, type[Operator]] = {}
 """Every typed operator by its TFLite name; filled by ``@operator`` alone."""
@@ -26,6 +30,8 @@ class Operator:
     """The builtin operator's name in the TFLite schema."""
     options: ClassVar[str | None] = None
     """The name of its options table in the schema, None when it has none."""
+    int8: ClassVar[Int8Rule | None] = None
+    """How it is quantized to int8; None when the runtime has no int8 kernel for it."""
 
     @property
     def kind(self) -> str:
@@ -37,8 +43,30 @@ class Operator:
 
         Raises:
             ModelError: the inputs do not fit the operator.
+            UnsupportedError: the outputs' types are known at run time only.
         """
-        raise TypeError(f"{self.kind} has no shape inference")
+        raise UnsupportedError.of("ops.shape", f"the output shape of {self.kind} is not known before it runs")
+
+    def evaluate(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Compute the outputs with numpy, as the runtime's reference kernel does for float, integer and bool data.
+
+        Raises:
+            ModelError: the inputs do not fit the operator.
+            UnsupportedError: there is no reference for this operator, or not for these inputs.
+        """
+        raise UnsupportedError.of("ops.reference", f"{self.kind} has no numpy reference")
+
+    def macs(self, node: Node) -> int:
+        """Return the multiply-accumulates that ``node`` does."""
+        return 0
+
+    def version(self, node: Node) -> int:
+        """Return the version of the TFLite operator that the types and attributes of ``node`` need."""
+        return 1
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse, or die of, when it prepares ``node``."""
+        yield from ()
 
     def __str__(self) -> str:
         shown = ", ".join(f"{f.name}={_short(getattr(self, f.name))}" for f in fields(self)

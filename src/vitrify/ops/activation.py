@@ -1,119 +1,208 @@
-"""Activation functions."""
+"""Activation functions.
+
+Source: TFLite kernels/activations.cc and kernels/internal/reference.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from vitrify.ir.operator import Operator, operator
+import numpy as np
+
+from vitrify.ir.operator import operator
+from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, given
+from vitrify.ops.elementwise import Elementwise
+from vitrify.ops.reference.special import erf
 
 
 @operator
 @dataclass(frozen=True)
-class Relu(Operator):
-    """RELU."""
+class Relu(Elementwise):
+    """max(x, 0)."""
 
     name = "RELU"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.maximum(x, x.dtype.type(0))
+
 
 @operator
 @dataclass(frozen=True)
-class Relu6(Operator):
-    """RELU6."""
+class Relu6(Elementwise):
+    """x held within 0 and 6."""
 
     name = "RELU6"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.clip(x, 0, 6)
+
 
 @operator
 @dataclass(frozen=True)
-class ReluN1To1(Operator):
-    """RELU_N1_TO_1."""
+class ReluN1To1(Elementwise):
+    """x held within -1 and 1."""
 
     name = "RELU_N1_TO_1"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.clip(x, -1, 1)
+
 
 @operator
 @dataclass(frozen=True)
-class Relu0To1(Operator):
-    """RELU_0_TO_1."""
+class Relu0To1(Elementwise):
+    """x held within 0 and 1."""
 
     name = "RELU_0_TO_1"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.clip(x, 0, 1)
+
 
 @operator
 @dataclass(frozen=True)
-class LeakyRelu(Operator):
-    """LEAKY_RELU."""
+class LeakyRelu(Elementwise):
+    """x where x > 0, else alpha * x."""
 
     name = "LEAKY_RELU"
     options = "LeakyReluOptions"
     alpha: float = 0.0
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.where(x > 0, x, x * x.dtype.type(self.alpha))
+
 
 @operator
 @dataclass(frozen=True)
-class Prelu(Operator):
-    """PRELU."""
+class Prelu(Elementwise):
+    """x where x >= 0, else alpha * x; inputs x and alpha, which broadcasts to x's shape."""
 
     name = "PRELU"
 
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type of x, which alpha must not widen."""
+        x, alpha = given(self, inputs, 2)
+        shape = broadcast(self, inputs, x.shape, alpha.shape)
+        expect(self, shape == x.shape, f"has alpha {list(alpha.shape)} that does not broadcast to {list(x.shape)}", inputs)
+        return [x.type]
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Return the values for x and alpha."""
+        x, alpha = given(self, inputs, 2)
+        broadcast(self, inputs, x.shape, alpha.shape)
+        return [np.where(x >= 0, x, x * alpha)]
+
 
 @operator
 @dataclass(frozen=True)
-class Elu(Operator):
-    """ELU."""
+class Elu(Elementwise):
+    """x where x >= 0, else exp(x) - 1."""
 
     name = "ELU"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.where(x < 0, np.expm1(x), x)
+
 
 @operator
 @dataclass(frozen=True)
-class Logistic(Operator):
-    """LOGISTIC."""
+class Logistic(Elementwise):
+    """1 / (1 + exp(-x))."""
 
     name = "LOGISTIC"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return 1 / (1 + np.exp(-x))
+
 
 @operator
 @dataclass(frozen=True)
-class Tanh(Operator):
-    """TANH."""
+class Tanh(Elementwise):
+    """The hyperbolic tangent."""
 
     name = "TANH"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.tanh(x)
+
 
 @operator
 @dataclass(frozen=True)
-class HardSwish(Operator):
-    """HARD_SWISH."""
+class HardSwish(Elementwise):
+    """x * relu6(x + 3) / 6."""
 
     name = "HARD_SWISH"
     options = "HardSwishOptions"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return x * np.clip(x + 3, 0, 6) / 6
+
 
 @operator
 @dataclass(frozen=True)
-class Gelu(Operator):
-    """GELU."""
+class Gelu(Elementwise):
+    """x times the normal distribution's cumulative function, by erf or by its tanh approximation.
+
+    Source: TFLite kernels/internal/reference/gelu.h.
+    """
 
     name = "GELU"
     options = "GeluOptions"
     approximate: bool = False
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        if self.approximate:
+            return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+
 
 @operator
 @dataclass(frozen=True)
-class Softmax(Operator):
-    """SOFTMAX."""
+class Softmax(Elementwise):
+    """exp(beta * x) over its sum along the last axis."""
 
     name = "SOFTMAX"
     options = "SoftmaxOptions"
     beta: float = 0.0
 
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the input's type; it must have a last axis."""
+        (x,) = given(self, inputs, 1)
+        expect(self, len(x.shape) >= 1, "needs at least 1 dimension, got 0", inputs)
+        return [x.type]
+
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        power = np.exp((x - x.max(axis=-1, keepdims=True)) * x.dtype.type(self.beta))
+        return power / power.sum(axis=-1, keepdims=True)
+
 
 @operator
 @dataclass(frozen=True)
-class LogSoftmax(Operator):
-    """LOG_SOFTMAX."""
+class LogSoftmax(Elementwise):
+    """The logarithm of the softmax along the last axis."""
 
     name = "LOG_SOFTMAX"
     options = "LogSoftmaxOptions"
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the input's type; it must have a last axis."""
+        (x,) = given(self, inputs, 1)
+        expect(self, len(x.shape) >= 1, "needs at least 1 dimension, got 0", inputs)
+        return [x.type]
+
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        shifted = x - x.max(axis=-1, keepdims=True)
+        return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

@@ -1,140 +1,228 @@
-"""Elementwise operators of two inputs, with broadcasting."""
+"""Elementwise operators of two inputs, with broadcasting.
+
+Source: TFLite kernels/add.cc, sub.cc, mul.cc, div.cc, maximum_minimum.cc, pow.cc, squared_difference.cc, floor_div.cc,
+floor_mod.cc, atan2.cc, add_n.cc, bitwise_xor.cc, right_shift.cc.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops.attributes import Activation
+from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect, given
+from vitrify.ops.elementwise import BinaryElementwise
+
+
+def divide(a: Array, b: Array) -> Array:
+    """Divide; integers towards zero, as C++ does."""
+    if a.dtype.kind == "f":
+        return np.asarray(a / b)
+    quotient = np.floor_divide(a, b)
+    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype))
+
+
+def shift_right(a: Array, b: Array) -> Array:
+    """Shift right by 0 to the width less one; other amounts are held within that."""
+    return np.right_shift(a, np.clip(b, 0, a.dtype.itemsize * 8 - 1).astype(a.dtype))
 
 
 @operator
 @dataclass(frozen=True)
-class Add(Operator):
-    """ADD."""
+class Add(BinaryElementwise):
+    """The sum."""
 
     name = "ADD"
     options = "AddOptions"
     fused_activation_function: Activation = Activation.NONE
     pot_scale_int16: bool = True
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.asarray(a + b)
+
 
 @operator
 @dataclass(frozen=True)
-class Sub(Operator):
-    """SUB."""
+class Sub(BinaryElementwise):
+    """The difference."""
 
     name = "SUB"
     options = "SubOptions"
     fused_activation_function: Activation = Activation.NONE
     pot_scale_int16: bool = True
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.asarray(a - b)
+
 
 @operator
 @dataclass(frozen=True)
-class Mul(Operator):
-    """MUL."""
+class Mul(BinaryElementwise):
+    """The product."""
 
     name = "MUL"
     options = "MulOptions"
     fused_activation_function: Activation = Activation.NONE
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.asarray(a * b)
+
 
 @operator
 @dataclass(frozen=True)
-class Div(Operator):
-    """DIV."""
+class Div(BinaryElementwise):
+    """The quotient; integers are divided towards zero."""
 
     name = "DIV"
     options = "DivOptions"
     fused_activation_function: Activation = Activation.NONE
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return divide(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class Maximum(Operator):
-    """MAXIMUM."""
+class Maximum(BinaryElementwise):
+    """The larger value."""
 
     name = "MAXIMUM"
     options = "MaximumMinimumOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.maximum(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class Minimum(Operator):
-    """MINIMUM."""
+class Minimum(BinaryElementwise):
+    """The smaller value."""
 
     name = "MINIMUM"
     options = "MaximumMinimumOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.minimum(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class Pow(Operator):
-    """POW."""
+class Pow(BinaryElementwise):
+    """The first input to the power of the second."""
 
     name = "POW"
     options = "PowOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.power(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class SquaredDifference(Operator):
-    """SQUARED_DIFFERENCE."""
+class SquaredDifference(BinaryElementwise):
+    """The square of the difference."""
 
     name = "SQUARED_DIFFERENCE"
     options = "SquaredDifferenceOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.asarray((a - b) * (a - b))
+
 
 @operator
 @dataclass(frozen=True)
-class FloorDiv(Operator):
-    """FLOOR_DIV."""
+class FloorDiv(BinaryElementwise):
+    """The quotient, rounded down."""
 
     name = "FLOOR_DIV"
     options = "FloorDivOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.floor_divide(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class FloorMod(Operator):
-    """FLOOR_MOD."""
+class FloorMod(BinaryElementwise):
+    """The rest of the quotient that is rounded down; it has the divisor's sign."""
 
     name = "FLOOR_MOD"
     options = "FloorModOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.mod(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class Atan2(Operator):
-    """ATAN2."""
+class Atan2(BinaryElementwise):
+    """The angle of the point (second input, first input)."""
 
     name = "ATAN2"
     options = "ATan2Options"
+
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.arctan2(a, b)
+
+
+@operator
+@dataclass(frozen=True)
+class BitwiseXor(BinaryElementwise):
+    """Bits that are set in exactly one of both."""
+
+    name = "BITWISE_XOR"
+    options = "BitwiseXorOptions"
+
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.bitwise_xor(a, b)
+
+
+@operator
+@dataclass(frozen=True)
+class RightShift(BinaryElementwise):
+    """The first input shifted right by the second; keeps the sign."""
+
+    name = "RIGHT_SHIFT"
+    options = "RightShiftOptions"
+
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return shift_right(a, b)
 
 
 @operator
 @dataclass(frozen=True)
 class AddN(Operator):
-    """ADD_N."""
+    """The sum of any number of inputs of one type and shape."""
 
     name = "ADD_N"
     options = "AddNOptions"
 
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type that all inputs have."""
+        found = given(self, inputs, len(inputs))
+        expect(self, len(found) > 0, "takes at least 1 input, got 0", inputs)
+        expect(self, len({t.type for t in found}) == 1, "needs inputs of one type and shape", inputs)
+        return [found[0].type]
 
-@operator
-@dataclass(frozen=True)
-class BitwiseXor(Operator):
-    """BITWISE_XOR."""
-
-    name = "BITWISE_XOR"
-    options = "BitwiseXorOptions"
-
-
-@operator
-@dataclass(frozen=True)
-class RightShift(Operator):
-    """RIGHT_SHIFT."""
-
-    name = "RIGHT_SHIFT"
-    options = "RightShiftOptions"
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Add all inputs in order."""
+        found = given(self, inputs, len(inputs))
+        total = found[0]
+        for value in found[1:]:
+            total = total + value
+        return [total]

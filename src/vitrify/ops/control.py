@@ -1,16 +1,21 @@
-"""Control flow and resource variables."""
+"""Control flow and resource variables; what IF, CALL and READ_VARIABLE give is known to other graphs only.
+
+Source: TFLite kernels/if.cc, while.cc, call_once.cc, var_handle.cc, read_variable.cc, assign_variable.cc.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops.base import Inputs, TensorType, given
 
 
 @operator
 @dataclass(frozen=True)
 class If(Operator):
-    """IF."""
+    """Runs one of two graphs; input 0 is the condition."""
 
     name = "IF"
     options = "IfOptions"
@@ -21,18 +26,22 @@ class If(Operator):
 @operator
 @dataclass(frozen=True)
 class While(Operator):
-    """WHILE."""
+    """Runs a graph on the inputs as long as another one says so."""
 
     name = "WHILE"
     options = "WhileOptions"
     cond_subgraph_index: int = 0
     body_subgraph_index: int = 0
 
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the inputs' types."""
+        return [tensor.type for tensor in given(self, inputs, len(inputs))]
+
 
 @operator
 @dataclass(frozen=True)
 class Call(Operator):
-    """CALL."""
+    """Runs a graph."""
 
     name = "CALL"
     options = "CallOptions"
@@ -42,28 +51,36 @@ class Call(Operator):
 @operator
 @dataclass(frozen=True)
 class CallOnce(Operator):
-    """CALL_ONCE."""
+    """Runs a graph once, before everything else."""
 
     name = "CALL_ONCE"
     options = "CallOnceOptions"
     init_subgraph_index: int = 0
 
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return nothing: there are no outputs."""
+        return []
+
 
 @operator
 @dataclass(frozen=True)
 class VarHandle(Operator):
-    """VAR_HANDLE."""
+    """The handle of a variable."""
 
     name = "VAR_HANDLE"
     options = "VarHandleOptions"
     container: str | None = None
     shared_name: str | None = None
 
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return one handle."""
+        return [TensorType(DType.RESOURCE, (1,))]
+
 
 @operator
 @dataclass(frozen=True)
 class ReadVariable(Operator):
-    """READ_VARIABLE."""
+    """The value of a variable."""
 
     name = "READ_VARIABLE"
     options = "ReadVariableOptions"
@@ -72,7 +89,12 @@ class ReadVariable(Operator):
 @operator
 @dataclass(frozen=True)
 class AssignVariable(Operator):
-    """ASSIGN_VARIABLE."""
+    """Gives a variable a value; inputs handle, value."""
 
     name = "ASSIGN_VARIABLE"
     options = "AssignVariableOptions"
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return nothing: there are no outputs."""
+        given(self, inputs, 2)
+        return []

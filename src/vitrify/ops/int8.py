@@ -1,24 +1,5 @@
-"""How an operator is quantized to int8: the part of its description that the quantizer reads."""
+"""The int8 rule of an operator, under the name by which the operators and the quantizer know it."""
 
-from __future__ import annotations
+from vitrify.ir.int8 import Int8Rule
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Int8Rule:
-    """The TFLite int8 specification of one operator.
-
-    weight: input position of the constant weights, symmetric, one scale per index of ``weight_axis`` (None: one scale).
-    bias: input position of the bias, int32 with scale input scale * weight scale.
-    same_scale: input positions that must have exactly the scale and zero point of every output.
-    output: fixed (scale, zero point) of the outputs, where the kernel demands it.
-    keep: input positions that are never quantized (shapes, axes, permutations, indices).
-    """
-
-    weight: int | None = None
-    weight_axis: int | None = None
-    bias: int | None = None
-    same_scale: tuple[int, ...] = ()
-    output: tuple[float, int] | None = None
-    keep: tuple[int, ...] = ()
+__all__ = ["Int8Rule"]

@@ -1,106 +1,197 @@
-"""Comparison, logic and selection."""
+"""Comparison, logic and selection.
+
+Source: TFLite kernels/comparisons.cc, logical.cc, select.cc, where.cc.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from vitrify.core.errors import UnsupportedError
+from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, given
+from vitrify.ops.elementwise import BinaryElementwise, Elementwise
+
+
+class Comparison(BinaryElementwise):
+    """Two inputs of one type that broadcast; the output is bool."""
+
+    def result(self, dtype: DType) -> DType:
+        """Return bool."""
+        return DType.BOOL
 
 
 @operator
 @dataclass(frozen=True)
-class Less(Operator):
-    """LESS."""
+class Less(Comparison):
+    """True where the first input is smaller."""
 
     name = "LESS"
     options = "LessOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.less(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class LessEqual(Operator):
-    """LESS_EQUAL."""
+class LessEqual(Comparison):
+    """True where the first input is not larger."""
 
     name = "LESS_EQUAL"
     options = "LessEqualOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.less_equal(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class Greater(Operator):
-    """GREATER."""
+class Greater(Comparison):
+    """True where the first input is larger."""
 
     name = "GREATER"
     options = "GreaterOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.greater(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class GreaterEqual(Operator):
-    """GREATER_EQUAL."""
+class GreaterEqual(Comparison):
+    """True where the first input is not smaller."""
 
     name = "GREATER_EQUAL"
     options = "GreaterEqualOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.greater_equal(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class Equal(Operator):
-    """EQUAL."""
+class Equal(Comparison):
+    """True where both inputs are equal."""
 
     name = "EQUAL"
     options = "EqualOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.equal(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class NotEqual(Operator):
-    """NOT_EQUAL."""
+class NotEqual(Comparison):
+    """True where the inputs differ."""
 
     name = "NOT_EQUAL"
     options = "NotEqualOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.not_equal(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class LogicalAnd(Operator):
-    """LOGICAL_AND."""
+class LogicalAnd(Comparison):
+    """True where both inputs are true."""
 
     name = "LOGICAL_AND"
     options = "LogicalAndOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.logical_and(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class LogicalOr(Operator):
-    """LOGICAL_OR."""
+class LogicalOr(Comparison):
+    """True where one of the inputs is true."""
 
     name = "LOGICAL_OR"
     options = "LogicalOrOptions"
 
+    def compute(self, a: Array, b: Array) -> Array:
+        """Return the values for ``a`` and ``b``."""
+        return np.logical_or(a, b)
+
 
 @operator
 @dataclass(frozen=True)
-class LogicalNot(Operator):
-    """LOGICAL_NOT."""
+class LogicalNot(Elementwise):
+    """True where the input is false."""
 
     name = "LOGICAL_NOT"
     options = "LogicalNotOptions"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.logical_not(x)
+
+
+class Selection(Operator):
+    """Inputs condition (bool), x and y: x where the condition is true, else y."""
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type of x and y."""
+        condition, x, y = given(self, inputs, 3)
+        expect(self, condition.dtype is DType.BOOL, f"needs a bool condition, got {condition.dtype.label}", inputs)
+        expect(self, x.dtype == y.dtype, f"needs one element type, got {x.dtype.label} and {y.dtype.label}", inputs)
+        return [TensorType(x.dtype, self.common(inputs, condition.shape, x.shape, y.shape))]
+
+    def common(self, inputs: Inputs | Arrays, condition: tuple[int, ...], x: tuple[int, ...],
+               y: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the output's shape."""
+        return broadcast(self, inputs, condition, x, y)
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Choose elementwise."""
+        condition, x, y = given(self, inputs, 3)
+        self.common(inputs, condition.shape, x.shape, y.shape)
+        return [np.where(condition, x, y)]
+
 
 @operator
 @dataclass(frozen=True)
-class Select(Operator):
-    """SELECT."""
+class Select(Selection):
+    """Selection without broadcasting, but for a condition that is a scalar or has one value for each row."""
 
     name = "SELECT"
     options = "SelectOptions"
 
+    def common(self, inputs: Inputs | Arrays, condition: tuple[int, ...], x: tuple[int, ...],
+               y: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of x and y, which must be the same."""
+        fits = condition in ((), (1,), x) or (len(condition) == 1 and x[:1] == condition)
+        expect(self, x == y and fits, "needs x and y of one shape, and a condition of that shape, of its first extent "
+               "or with one value", inputs)
+        return x
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Choose elementwise, or row by row."""
+        condition, x, y = given(self, inputs, 3)
+        self.common(inputs, condition.shape, x.shape, y.shape)
+        if condition.ndim == 1 and condition.shape != x.shape:
+            condition = condition.reshape(-1, *[1] * (x.ndim - 1))
+        return [np.where(condition, x, y)]
+
 
 @operator
 @dataclass(frozen=True)
-class SelectV2(Operator):
-    """SELECT_V2."""
+class SelectV2(Selection):
+    """Selection with broadcasting of all three inputs."""
 
     name = "SELECT_V2"
     options = "SelectV2Options"
@@ -109,7 +200,20 @@ class SelectV2(Operator):
 @operator
 @dataclass(frozen=True)
 class Where(Operator):
-    """WHERE."""
+    """The positions int64[n, rank] of all true elements."""
 
     name = "WHERE"
     options = "WhereOptions"
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type for a constant condition; n is known at run time otherwise."""
+        (condition,) = given(self, inputs, 1)
+        if condition.data is None:
+            raise UnsupportedError.of("ops.dynamic", f"WHERE gives as many rows as '{condition.name}' has true elements; "
+                                      "its output has no static shape", where=f"tensor '{condition.name}'")
+        return [TensorType(DType.INT64, (int(np.count_nonzero(condition.data)), len(condition.shape)))]
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """List the positions in order."""
+        (condition,) = given(self, inputs, 1)
+        return [np.argwhere(condition).astype(np.int64)]

@@ -1,27 +1,39 @@
-"""Normalizations that TFLite has as operators."""
+"""Normalizations that TFLite has as operators.
+
+Source: TFLite kernels/l2norm.cc, local_response_norm.cc and kernels/internal/reference.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrify.ir.operator import Operator, operator
+import numpy as np
+
+from vitrify.ir.operator import operator
 from vitrify.ops.attributes import Activation
+from vitrify.ops.base import Array
+from vitrify.ops.elementwise import Elementwise, activate
 
 
 @operator
 @dataclass(frozen=True)
-class L2Normalization(Operator):
-    """L2_NORMALIZATION."""
+class L2Normalization(Elementwise):
+    """x over its Euclidean norm along the last axis, which counts as 1e-6 at least."""
 
     name = "L2_NORMALIZATION"
     options = "L2NormOptions"
     fused_activation_function: Activation = Activation.NONE
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        norm = np.sqrt((x * x).sum(axis=-1, keepdims=True))
+        return activate(x / np.maximum(norm, np.float32(1e-6)), self.fused_activation_function)
+
 
 @operator
 @dataclass(frozen=True)
-class LocalResponseNormalization(Operator):
-    """LOCAL_RESPONSE_NORMALIZATION."""
+class LocalResponseNormalization(Elementwise):
+    """x over a power of the squares summed over neighbouring channels."""
 
     name = "LOCAL_RESPONSE_NORMALIZATION"
     options = "LocalResponseNormalizationOptions"
@@ -29,3 +41,9 @@ class LocalResponseNormalization(Operator):
     bias: float = 0.0
     alpha: float = 0.0
     beta: float = 0.0
+
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        squares = np.pad(x * x, [*[(0, 0)] * (x.ndim - 1), (self.radius, self.radius)])
+        windows = np.lib.stride_tricks.sliding_window_view(squares, 2 * self.radius + 1, axis=-1)
+        return np.asarray(x * (self.bias + self.alpha * windows.sum(axis=-1)) ** -self.beta)

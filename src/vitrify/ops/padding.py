@@ -1,16 +1,43 @@
-"""Padding."""
+"""Padding: inputs x and paddings [rank,2] (constant), before and after each axis.
+
+Source: TFLite kernels/pad.cc, mirror_pad.cc.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops.base import Array, Arrays, Inputs, TensorType, constant_ints, expect, given, infer_from_arrays
+
+
+class Padded(Operator):
+    """The extents grow by the paddings."""
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type with the paddings added."""
+        x = given(self, inputs, 2, 3)[0]
+        amounts = constant_ints(self, inputs, 1, "paddings")
+        expect(self, len(amounts) == 2 * len(x.shape) and min(amounts, default=0) >= 0,
+               f"has the paddings {list(amounts)} for {len(x.shape)} axes", inputs)
+        pairs = zip(x.shape, amounts[::2], amounts[1::2], strict=True)
+        return [TensorType(x.dtype, tuple(extent + before + after for extent, before, after in pairs))]
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Pad with zeros, or with input 2 where there is one."""
+        x, amounts = given(self, inputs, 2, 3)
+        infer_from_arrays(self, inputs)
+        value = inputs[2] if len(inputs) > 2 else None
+        fill = x.dtype.type(0) if value is None else value.reshape(-1)[0]
+        return [np.pad(x, amounts.reshape(-1, 2).tolist(), constant_values=fill)]
 
 
 @operator
 @dataclass(frozen=True)
-class Pad(Operator):
-    """PAD."""
+class Pad(Padded):
+    """Padding with zeros; quantized: with the zero point."""
 
     name = "PAD"
     options = "PadOptions"
@@ -18,8 +45,8 @@ class Pad(Operator):
 
 @operator
 @dataclass(frozen=True)
-class PadV2(Operator):
-    """PADV2."""
+class PadV2(Padded):
+    """Padding with the value of input 2."""
 
     name = "PADV2"
     options = "PadV2Options"
@@ -27,9 +54,26 @@ class PadV2(Operator):
 
 @operator
 @dataclass(frozen=True)
-class MirrorPad(Operator):
-    """MIRROR_PAD."""
+class MirrorPad(Padded):
+    """Padding with the image mirrored: mode 0 (reflect) does not repeat the border, mode 1 (symmetric) does."""
 
     name = "MIRROR_PAD"
     options = "MirrorPadOptions"
     mode: int = 0
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type with the paddings added, which must not reach past the image."""
+        out = super().infer(inputs)
+        x = given(self, inputs, 2)[0]
+        amounts = constant_ints(self, inputs, 1, "paddings")
+        room = [extent - (self.mode == 0) for extent in x.shape]
+        expect(self, all(max(pair) <= r for *pair, r in zip(amounts[::2], amounts[1::2], room, strict=True)),
+               f"mirrors {list(amounts)} elements of {list(x.shape)}", inputs)
+        return out
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Pad with the mirrored values."""
+        x, amounts = given(self, inputs, 2)
+        infer_from_arrays(self, inputs)
+        pairs = amounts.reshape(-1, 2).tolist()
+        return [np.pad(x, pairs, mode="symmetric") if self.mode else np.pad(x, pairs, mode="reflect")]

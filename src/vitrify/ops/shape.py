@@ -1,119 +1,206 @@
-"""Operators that change the shape and keep every value."""
+"""Operators that change the shape, or the place of values, and keep every value; blocks are in ``blocks``.
+
+Source: TFLite kernels/reshape.cc, squeeze.cc, expand_dims.cc, transpose.cc, reverse.cc, tile.cc, broadcast_to.cc.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops.base import (
+    Array,
+    Arrays,
+    Inputs,
+    Shape,
+    TensorType,
+    axes_of,
+    axis_of,
+    broadcast,
+    constant_ints,
+    expect,
+    given,
+    infer_from_arrays,
+)
+from vitrify.ops.blocks import BatchToSpaceND, DepthToSpace, SpaceToBatchND, SpaceToDepth
+
+__all__ = ["BatchToSpaceND", "Bitcast", "BroadcastTo", "DepthToSpace", "ExpandDims", "Reshape", "ReverseV2",
+           "SpaceToBatchND", "SpaceToDepth", "Squeeze", "Tile", "Transpose"]
+
+
+class Reshaping(Operator):
+    """The same values in the same order, in another shape."""
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Give the values their new shape."""
+        (inferred,) = infer_from_arrays(self, inputs)
+        (x,) = given(self, inputs[:1], 1)
+        return [x.reshape(inferred.shape)]
 
 
 @operator
 @dataclass(frozen=True)
-class Reshape(Operator):
-    """RESHAPE."""
+class Reshape(Reshaping):
+    """The shape comes from input 1 where there is one, else from ``new_shape``; one extent may be -1."""
 
     name = "RESHAPE"
     options = "ReshapeOptions"
     new_shape: tuple[int, ...] = ()
 
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type with the new shape."""
+        (x,) = given(self, inputs, 1, 2)
+        has_input = len(inputs) > 1 and inputs[1] is not None
+        wanted = constant_ints(self, inputs, 1, "new shape") if has_input else tuple(self.new_shape)
+        if not has_input and wanted == (0,):     # how old converters wrote a scalar
+            wanted = ()
+        free = [i for i, extent in enumerate(wanted) if extent == -1]
+        known = math.prod(extent for extent in wanted if extent != -1)
+        problem = f"cannot bring {x.size} elements {list(x.shape)} to {list(wanted)}"
+        expect(self, len(free) <= 1 and all(extent >= -1 for extent in wanted), problem, inputs)
+        if free:
+            expect(self, known > 0 and x.size % known == 0, problem, inputs)
+            wanted = tuple(x.size // known if extent == -1 else extent for extent in wanted)
+        expect(self, math.prod(wanted) == x.size, problem, inputs)
+        return [TensorType(x.dtype, wanted)]
+
 
 @operator
 @dataclass(frozen=True)
-class Squeeze(Operator):
-    """SQUEEZE."""
+class Squeeze(Reshaping):
+    """Without the axes ``squeeze_dims``, which have extent 1; without all such axes when none is named."""
 
     name = "SQUEEZE"
     options = "SqueezeOptions"
     squeeze_dims: tuple[int, ...] = ()
 
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type with fewer axes."""
+        (x,) = given(self, inputs, 1)
+        dropped = axes_of(self, self.squeeze_dims, len(x.shape), inputs)
+        dropped = dropped or tuple(i for i, extent in enumerate(x.shape) if extent == 1)
+        expect(self, all(x.shape[axis] == 1 for axis in dropped),
+               f"drops the axes {list(dropped)} of {list(x.shape)}, which are not all 1", inputs)
+        return [TensorType(x.dtype, tuple(e for i, e in enumerate(x.shape) if i not in dropped))]
+
 
 @operator
 @dataclass(frozen=True)
-class ExpandDims(Operator):
-    """EXPAND_DIMS."""
+class ExpandDims(Reshaping):
+    """With one more axis of extent 1; inputs x, axis (constant)."""
 
     name = "EXPAND_DIMS"
     options = "ExpandDimsOptions"
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type with one more axis."""
+        x, _ = given(self, inputs, 2)
+        axes = constant_ints(self, inputs, 1, "axis")
+        expect(self, len(axes) == 1, f"needs one axis, got {list(axes)}", inputs)
+        axis = axis_of(self, axes[0], len(x.shape) + 1, inputs)
+        return [TensorType(x.dtype, (*x.shape[:axis], 1, *x.shape[axis:]))]
 
 
 @operator
 @dataclass(frozen=True)
 class Transpose(Operator):
-    """TRANSPOSE."""
+    """Axes in another order; inputs x, perm (constant): axis i of the output is axis perm[i] of x."""
 
     name = "TRANSPOSE"
     options = "TransposeOptions"
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type with the axes reordered."""
+        x, _ = given(self, inputs, 2)
+        perm = self._order(constant_ints(self, inputs, 1, "order of axes"), len(x.shape), inputs)
+        return [TensorType(x.dtype, tuple(x.shape[axis] for axis in perm))]
+
+    def _order(self, perm: Shape, rank: int, inputs: Inputs | Arrays) -> Shape:
+        order = tuple(axis + rank if axis < 0 else axis for axis in perm)
+        expect(self, sorted(order) == list(range(rank)), f"has the order {list(perm)} for {rank} axes", inputs)
+        return order
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Reorder the axes; the result is contiguous."""
+        x, perm = given(self, inputs, 2)
+        order = self._order(tuple(int(v) for v in perm), x.ndim, inputs)
+        return [np.ascontiguousarray(x.transpose(order)).reshape([x.shape[axis] for axis in order])]
 
 
 @operator
 @dataclass(frozen=True)
 class ReverseV2(Operator):
-    """REVERSE_V2."""
+    """Backwards along axes; inputs x, axes (constant)."""
 
     name = "REVERSE_V2"
     options = "ReverseV2Options"
 
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type of x."""
+        x, axes = given(self, inputs, 2)
+        if axes.data is not None:
+            axes_of(self, constant_ints(self, inputs, 1, "axes"), len(x.shape), inputs)
+        return [x.type]
 
-@operator
-@dataclass(frozen=True)
-class SpaceToDepth(Operator):
-    """SPACE_TO_DEPTH."""
-
-    name = "SPACE_TO_DEPTH"
-    options = "SpaceToDepthOptions"
-    block_size: int = 0
-
-
-@operator
-@dataclass(frozen=True)
-class DepthToSpace(Operator):
-    """DEPTH_TO_SPACE."""
-
-    name = "DEPTH_TO_SPACE"
-    options = "DepthToSpaceOptions"
-    block_size: int = 0
-
-
-@operator
-@dataclass(frozen=True)
-class SpaceToBatchND(Operator):
-    """SPACE_TO_BATCH_ND."""
-
-    name = "SPACE_TO_BATCH_ND"
-    options = "SpaceToBatchNDOptions"
-
-
-@operator
-@dataclass(frozen=True)
-class BatchToSpaceND(Operator):
-    """BATCH_TO_SPACE_ND."""
-
-    name = "BATCH_TO_SPACE_ND"
-    options = "BatchToSpaceNDOptions"
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Turn the axes round."""
+        x, axes = given(self, inputs, 2)
+        return [np.flip(x, axes_of(self, [int(a) for a in axes.reshape(-1)], x.ndim, inputs))]
 
 
 @operator
 @dataclass(frozen=True)
 class Tile(Operator):
-    """TILE."""
+    """Repeated along each axis; inputs x, multiples (constant)."""
 
     name = "TILE"
     options = "TileOptions"
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type with the extents multiplied."""
+        x, _ = given(self, inputs, 2)
+        times = constant_ints(self, inputs, 1, "multiples")
+        expect(self, len(times) == len(x.shape) and min(times, default=0) >= 0,
+               f"has the multiples {list(times)} for {len(x.shape)} axes", inputs)
+        return [TensorType(x.dtype, tuple(e * t for e, t in zip(x.shape, times, strict=True)))]
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Repeat."""
+        x, times = given(self, inputs, 2)
+        infer_from_arrays(self, inputs)
+        return [np.tile(x, tuple(int(t) for t in times))]
 
 
 @operator
 @dataclass(frozen=True)
 class BroadcastTo(Operator):
-    """BROADCAST_TO."""
+    """Broadcast to a shape; inputs x, shape (constant)."""
 
     name = "BROADCAST_TO"
     options = "BroadcastToOptions"
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the type with that shape."""
+        x, _ = given(self, inputs, 2)
+        wanted = constant_ints(self, inputs, 1, "shape")
+        expect(self, broadcast(self, inputs, x.shape, wanted) == wanted,
+               f"cannot broadcast {list(x.shape)} to {list(wanted)}", inputs)
+        return [TensorType(x.dtype, wanted)]
+
+    def evaluate(self, inputs: Arrays) -> list[Array]:
+        """Broadcast; the result owns its memory."""
+        (inferred,) = infer_from_arrays(self, inputs)
+        (x,) = given(self, inputs[:1], 1)
+        return [np.broadcast_to(x, inferred.shape).copy()]
 
 
 @operator
 @dataclass(frozen=True)
 class Bitcast(Operator):
-    """BITCAST."""
+    """The same bits read as another element type, which the output tensor alone names."""
 
     name = "BITCAST"
     options = "BitcastOptions"

@@ -1,117 +1,176 @@
-"""Elementwise arithmetic of one input."""
+"""Elementwise arithmetic of one input.
+
+Source: TFLite kernels/elementwise.cc, neg.cc, exp.cc, floor.cc, ceil.cc, round.cc, sign.cc.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrify.ir.operator import Operator, operator
+import numpy as np
+
+from vitrify.ir.operator import operator
+from vitrify.ops.base import Array
+from vitrify.ops.elementwise import Elementwise
 
 
 @operator
 @dataclass(frozen=True)
-class Abs(Operator):
-    """ABS."""
+class Abs(Elementwise):
+    """The absolute value."""
 
     name = "ABS"
     options = "AbsOptions"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.abs(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Neg(Operator):
-    """NEG."""
+class Neg(Elementwise):
+    """The negated value."""
 
     name = "NEG"
     options = "NegOptions"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.negative(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Sqrt(Operator):
-    """SQRT."""
+class Sqrt(Elementwise):
+    """The square root."""
 
     name = "SQRT"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.sqrt(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Rsqrt(Operator):
-    """RSQRT."""
+class Rsqrt(Elementwise):
+    """One over the square root."""
 
     name = "RSQRT"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return 1 / np.sqrt(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Square(Operator):
-    """SQUARE."""
+class Square(Elementwise):
+    """The square."""
 
     name = "SQUARE"
     options = "SquareOptions"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return x * x
+
 
 @operator
 @dataclass(frozen=True)
-class Exp(Operator):
-    """EXP."""
+class Exp(Elementwise):
+    """e to the power of the input."""
 
     name = "EXP"
     options = "ExpOptions"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.exp(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Log(Operator):
-    """LOG."""
+class Log(Elementwise):
+    """The natural logarithm."""
 
     name = "LOG"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.log(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Sin(Operator):
-    """SIN."""
+class Sin(Elementwise):
+    """The sine."""
 
     name = "SIN"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.sin(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Cos(Operator):
-    """COS."""
+class Cos(Elementwise):
+    """The cosine."""
 
     name = "COS"
     options = "CosOptions"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.cos(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Floor(Operator):
-    """FLOOR."""
+class Floor(Elementwise):
+    """The next integer below."""
 
     name = "FLOOR"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.floor(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Ceil(Operator):
-    """CEIL."""
+class Ceil(Elementwise):
+    """The next integer above."""
 
     name = "CEIL"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.ceil(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Round(Operator):
-    """ROUND."""
+class Round(Elementwise):
+    """The nearest integer, halves to the even one."""
 
     name = "ROUND"
 
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.rint(x)
+
 
 @operator
 @dataclass(frozen=True)
-class Sign(Operator):
-    """SIGN."""
+class Sign(Elementwise):
+    """-1, 0 or 1."""
 
     name = "SIGN"
     options = "SignOptions"
+
+    def compute(self, x: Array) -> Array:
+        """Return the values for ``x``."""
+        return np.sign(x)

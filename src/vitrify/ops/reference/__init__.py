@@ -1,0 +1,1 @@
+"""Numpy kernels that are too long to stand in an operator's class."""
