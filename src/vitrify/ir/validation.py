@@ -35,7 +35,8 @@ def problems(graph: Graph) -> list[Finding]:
         for user, _ in tensor.uses:
             if id(user) not in in_graph:
                 report(f"'{tensor.name}' is read by '{user.name}', which is not in the graph", tensor.name)
-        if tensor.data is not None and tensor.dtype.numpy is not None and tensor.data.shape != tensor.shape:
+        dense = tensor.dtype.numpy is not None and "sparsity" not in tensor.extras
+        if tensor.data is not None and dense and tensor.data.shape != tensor.shape:
             report(f"data of shape {tensor.data.shape} in a tensor of shape {tensor.shape}", tensor.name)
     for tensor in graph.outputs:
         if id(tensor) not in made and not tensor.is_constant:
