@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from vitrify.core.errors import ModelError
+from vitrify.core.errors import ModelError, UnsupportedError
 from vitrify.tflite import schema
 from vitrify.tflite.schema import SCALARS, Field, Record
 
@@ -39,7 +39,7 @@ class Decoder:
 
     def __init__(self, data: np.ndarray[Any, np.dtype[np.uint8]], where: str) -> None:
         self._array = data
-        self._bytes = memoryview(data)
+        self._bytes = data.data
         self._size = data.size
         self._where = where
         self._tables = 0
@@ -59,7 +59,8 @@ class Decoder:
         return self._table(table, self._follow(0))
 
     def _fail(self, what: str) -> NoReturn:
-        raise ModelError.of("tflite.corrupt", f"the file is damaged: {what}", where=f"{self._where}, {'.'.join(self._path)}",
+        where = f"{self._where}, {'.'.join(self._path)}"
+        raise ModelError.of("tflite.corrupt", f"the file is damaged: {what}", where=where,
                             why=f"every offset must lead to a place inside the file of {self._size} bytes",
                             help="fetch or export the file again; it may be cut short or overwritten")
 
@@ -73,7 +74,7 @@ class Decoder:
         return target
 
     def _vtable(self, position: int) -> tuple[int, ...]:
-        """The field places of the table at ``position``; the first two numbers are the vtable's and the table's sizes."""
+        """The field places of the table at ``position``, after the sizes of the vtable and of the table."""
         at = position - int(_I32.unpack_from(self._bytes, position)[0])
         known = self._vtables.get(at)
         if known is not None:
@@ -143,7 +144,9 @@ class Decoder:
         if number == 0:
             return None
         if number >= len(members):
-            self._fail(f"'{field.name}' has type {number}, the schema knows {len(members) - 1}")
+            raise UnsupportedError.of("tflite.newer", f"'{field.name}' has type {number}, the schema ends at "
+                                      f"{len(members) - 1}", where=f"{self._where}, {'.'.join(self._path)}",
+                                      why="the file is damaged, or written for a newer TFLite")
         return self._table(members[number], target)
 
     def _vector(self, code: str, at: int) -> np.ndarray[Any, np.dtype[Any]]:

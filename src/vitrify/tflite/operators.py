@@ -26,7 +26,8 @@ CUSTOM_CODE = 32
 
 
 @cache
-def _enums(cls: type[Operator]) -> dict[str, type[IntEnum]]:
+def _enums(name: str) -> dict[str, type[IntEnum]]:
+    cls = REGISTRY[name]
     hints = get_type_hints(cls)
     return {f.name: hints[f.name] for f in fields(cls)
             if isinstance(hints[f.name], type) and issubclass(hints[f.name], IntEnum)}
@@ -77,7 +78,7 @@ def read_operator(code: int, custom_code: str, custom_options: bytes, table: Rec
 
 
 def _typed(cls: type[Operator], table: Record) -> Operator:
-    enums = _enums(cls)
+    enums = _enums(cls.name)
     values: dict[str, Any] = {}
     for field in fields(cls):
         value = getattr(table, field.name)
@@ -120,5 +121,4 @@ def version_of(node: Node) -> int:
     kept = node.extras.get("version")
     if kept is not None:
         return int(kept)
-    needed = getattr(node.op, "version", None)
-    return int(needed(node)) if callable(needed) else 1
+    return node.op.version(node)

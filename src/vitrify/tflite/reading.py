@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,8 +56,8 @@ def read_bytes(data: bytes | bytearray | memoryview | mmap.mmap, where: str = "m
     _check_identifier(content, where)
     root = Decoder(content, where).root("Model")
     if root.version != SCHEMA_VERSION:
-        raise ModelError.of("tflite.version", f"schema version {root.version}, only {SCHEMA_VERSION} exists", where=where,
-                            help="export the model again with a current converter")
+        raise ModelError.of("tflite.version", f"schema version {root.version}, only {SCHEMA_VERSION} exists",
+                            where=where, help="export the model again with a current converter")
     return _Reader(root, content, where).model()
 
 
@@ -81,7 +82,7 @@ class _Reader:
 
     def model(self) -> Model:
         root = self.root
-        self.buffers = [self._attempt(lambda b=b, i=i: self._buffer(b, i)) for i, b in enumerate(root.buffers or ())]
+        self.buffers = [self._attempt(partial(self._buffer, b, i)) for i, b in enumerate(root.buffers or ())]
         model = Model(description=root.description or "", source=self.where)
         listed: list[list[Tensor]] = []
         for index, subgraph in enumerate(root.subgraphs or ()):
@@ -139,7 +140,7 @@ class _Reader:
         self.graph_name = graph.name
         records = subgraph.tensors or []
         contents = [self._content(r, i) for i, r in enumerate(records)]
-        read = [self._attempt(lambda r=r, i=i, c=c: read_tensor(r, i, c))
+        read = [self._attempt(partial(read_tensor, r, i, c))
                 for i, (r, c) in enumerate(zip(records, contents, strict=True))]
         if any(t is None for t in read):
             return graph, []
@@ -162,7 +163,8 @@ class _Reader:
             self._report("tflite.index", f"buffer {record.buffer} of {len(self.buffers)}",
                          f"graph '{self.graph_name}', tensor '{record.name or index}'")
             return None
-        return self.buffers[record.buffer]
+        content: Array | None = self.buffers[record.buffer]
+        return content
 
     def _pick(self, tensors: list[Tensor], places: Array | None, where: str) -> list[Tensor]:
         """The tensors at ``places``; places that do not exist are reported and left out."""
@@ -193,7 +195,7 @@ class _Reader:
                 self._report("tflite.index", f"operator code {record.opcode_index} of {len(codes)}",
                              f"graph '{graph.name}', operator {position}")
             elif not any(f.code == "tflite.order" for f in self.found):
-                self._attempt(lambda r=record, p=position: self._node(graph, tensors, codes[r.opcode_index], r, p, made))
+                self._attempt(partial(self._node, graph, tensors, codes[record.opcode_index], record, position, made))
 
     def _node(self, graph: Graph, tensors: list[Tensor], code: Record, record: Record, position: int,
               made: dict[int, int]) -> None:

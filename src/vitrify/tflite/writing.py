@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +140,10 @@ class _Writer:
             return -1 if tensor is None else numbers[id(tensor)]
 
         marks = self.model.extras.get("debug_metadata_index", [])
-        tensors = [self._attempt(lambda t=t: write_tensor(t, self._buffer(t), number)) for t in order]
+        tensors = [self._attempt(partial(self._tensor, t, number)) for t in order]
         return Record("SubGraph", name=graph.name, tensors=tensors, inputs=[number(t) for t in graph.inputs],
                       outputs=[number(t) for t in graph.outputs],
-                      operators=[self._attempt(lambda n=n: self._node(n, number)) for n in graph],
+                      operators=[self._attempt(partial(self._node, n, number)) for n in graph],
                       debug_metadata_index=marks[index] if index < len(marks) else -1)
 
     def _node(self, node: Node, number: Callable[[Tensor | None], int]) -> Record:
@@ -162,6 +163,9 @@ class _Writer:
         if "intermediates" in extras:
             record.intermediates = [number(t) for t in extras["intermediates"]]
         return record
+
+    def _tensor(self, tensor: Tensor, number: Callable[[Tensor | None], int]) -> Record:
+        return write_tensor(tensor, self._buffer(tensor), number)
 
     def _buffer(self, tensor: Tensor) -> int:
         """The number of the buffer with the tensor's data; data that stands in memory once is written once."""
