@@ -1,0 +1,8 @@
+"""Run a model where it can be run: LiteRT, ONNX Runtime. Outside code stays in child processes."""
+
+from __future__ import annotations
+
+from vitrify.runtimes.base import Capabilities, Profile, Runtime, Traced
+from vitrify.runtimes.opening import open
+
+__all__ = ["Capabilities", "Profile", "Runtime", "Traced", "open"]

@@ -1,0 +1,194 @@
+"""The parent's side of LiteRT: names and layouts of the source model; the interpreter itself runs in a child."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from vitrify.core.errors import UsageError
+from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
+from vitrify.data.binding import quantization_of, to_file_inputs, to_source_outputs
+from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
+from vitrify.runtimes.base import Array, Capabilities, Profile, Traced, stamp, zeros
+from vitrify.runtimes.litert.spec import Details, Spec
+
+Kernels = Literal["reference", "optimized", "xnnpack"]
+KERNELS: tuple[str, ...] = get_args(Kernels)
+"""Bit-exact by definition; the default ones without delegates; those with the delegate that phones and boards use."""
+
+_SESSION = "vitrify.runtimes.litert.session"
+
+
+class LiteRT:
+    """Runs a TFLite file in LiteRT (see ``runtimes.base.Runtime``).
+
+    Files that record the source model's interface are run by it; others by the names of their signature, or of their
+    tensors. Integer inputs and outputs with a scale are given and taken as real numbers. Variables start afresh with
+    each run unless ``keep_state`` is set. The folder ``owned`` is removed when the runtime is closed.
+
+    Raises:
+        VitrifyError: LiteRT refuses the file, or dies of it.
+    """
+
+    def __init__(self, path: Path | str, *, kernels: Kernels = "reference", threads: int = 1, keep_state: bool = False,
+                 shapes: Mapping[str, Sequence[int]] | None = None, interface: Interface | None = None,
+                 seconds: float | None = None, memory_bytes: int = DEFAULT_MEMORY_BYTES,
+                 owned: Path | None = None) -> None:
+        if kernels not in KERNELS:
+            raise UsageError.of("runtime.kernels", f"there are no kernels '{kernels}'",
+                                help=f"use {', '.join(KERNELS)}")
+        self.path = Path(path)
+        self.kernels = kernels
+        self.threads = threads
+        self.keep_state = keep_state
+        self._owned = owned
+        self._stamp = stamp(self.path)
+        self._shapes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+        self._worker = Worker(f"LiteRT ({kernels} kernels) on {self.path.name}", seconds=seconds,
+                              memory_bytes=memory_bytes)
+        try:
+            self._details: Details = self._call("details", self._spec(False))
+            if shapes:
+                self._shapes = _resized(shapes, self._details, self.path)
+                self._details = self._call("details", self._spec(False))
+            self._interface = interface or recorded_interface(self.path) or interface_of(self._details)
+        except BaseException:
+            self._worker.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """``LiteRT 2.3.0, reference kernels``."""
+        return f"LiteRT {self._details.version}, {self.kernels} kernels"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Inner tensors are out of reach where a delegate computes them."""
+        return Capabilities(trace=self.kernels != "xnnpack", profile=True)
+
+    @property
+    def interface(self) -> Interface:
+        """What the source model takes and gives."""
+        return self._interface
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The names of the file's tensors."""
+        return tuple(dict.fromkeys(d["name"] for d in self._details.tensors if d["name"]))
+
+    @property
+    def log(self) -> str:
+        """What LiteRT printed during the last call."""
+        return self._worker.log
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Give the source model's outputs for its inputs, by name."""
+        outputs = self.invoke_raw(to_file_inputs(self._interface, inputs, self._details.inputs))
+        return to_source_outputs(self._interface, outputs, self._details.outputs)
+
+    def invoke_raw(self, arrays: Sequence[Array]) -> list[Array]:
+        """Run on the file's own input tensors, in its order and types, and return its own output tensors."""
+        spec = self._spec(False)
+        found: list[Array] = self._call("invoke", spec, list(arrays), None, self.keep_state)
+        return found
+
+    def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str] | None = None) -> dict[str, Traced]:
+        """Run, and give the values of the named inner tensors, or of all that are computed.
+
+        Raises:
+            UsageError: a name is unknown, or the kernels hide inner tensors.
+        """
+        if not self.capabilities.trace:
+            raise UsageError.of("runtime.trace", f"{self.kernels} kernels hide inner tensors",
+                                help="use kernels 'reference' or 'optimized'")
+        chosen = self._chosen(tensors)
+        arrays = to_file_inputs(self._interface, inputs, self._details.inputs)
+        values = self._call("invoke", self._spec(True), arrays, [d["index"] for d in chosen], self.keep_state)
+        return {d["name"]: Traced(raw=value, quantization=quantization_of(d))
+                for d, value in zip(chosen, values, strict=True) if value is not None}
+
+    def _chosen(self, names: Sequence[str] | None) -> list[dict[str, Any]]:
+        by_name: dict[str, dict[str, Any]] = {}
+        for details in self._details.tensors:
+            if details["name"]:
+                by_name.setdefault(details["name"], details)
+        if names is None:
+            return list(by_name.values())
+        missing = [name for name in names if name not in by_name]
+        if missing:
+            raise UsageError.of("runtime.tensor", f"no tensor '{missing[0]}' in {self.path.name}",
+                                why=f"{len(missing)} of {len(names)} names are unknown" if len(missing) > 1 else "")
+        return [by_name[name] for name in names]
+
+    def profile(self, inputs: Mapping[str, Array] | None = None, runs: int = 20, warmup: int = 3) -> Profile:
+        """Measure the time of a run on this machine; without inputs, on zeros."""
+        arrays = to_file_inputs(self._interface, inputs or zeros(self._interface), self._details.inputs)
+        seconds = self._call("timings", self._spec(False), arrays, runs, max(1, warmup))
+        return Profile.of(seconds, max(1, warmup), f"{self.name}, {self.threads} thread(s), this machine")
+
+    def close(self) -> None:
+        """End the child process and remove what the runtime owns."""
+        self._worker.close()
+        if self._owned is not None:
+            shutil.rmtree(self._owned, ignore_errors=True)
+
+    def __enter__(self) -> LiteRT:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.path.name}>"
+
+    def _spec(self, keep_all: bool) -> Spec:
+        return Spec(str(self.path.resolve()), self._stamp, self.kernels, keep_all, self.threads, self._shapes)
+
+    def _call(self, function: str, spec: Spec, *args: Any) -> Any:
+        return self._worker.call(f"{_SESSION}:{function}", spec, *args)
+
+
+def recorded_interface(path: Path) -> Interface | None:
+    """Return the source model's interface from the file's metadata, None when the file does not hold one."""
+    from vitrify.tflite import read
+
+    return read(path).interface
+
+
+def interface_of(details: Details) -> Interface:
+    """Describe a file's own inputs and outputs: names of the signature, else of the tensors; real numbers if it can."""
+    inputs = [InputBinding(name=d["name"], shape=_shape(d), dtype=_dtype(d), position=i)
+              for i, d in enumerate(details.inputs)]
+    outputs = [OutputBinding(name=d["name"], shape=_shape(d), dtype=_dtype(d), parts=(Part(position=i),))
+               for i, d in enumerate(details.outputs)]
+    if details.signature is not None:
+        taken, given = details.signature
+        inputs = [InputBinding(name=name, shape=inputs[i].shape, dtype=inputs[i].dtype, position=i)
+                  for name, i in taken.items()]
+        outputs = [OutputBinding(name=name, shape=outputs[i].shape, dtype=outputs[i].dtype, parts=outputs[i].parts)
+                   for name, i in given.items()]
+    return Interface(inputs=tuple(inputs), outputs=tuple(outputs), source_format="tflite")
+
+
+def _shape(details: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(int(extent) for extent in details["shape"])
+
+
+def _dtype(details: Mapping[str, Any]) -> str:
+    return "float32" if quantization_of(details) is not None else np.dtype(details["dtype"]).name
+
+
+def _resized(shapes: Mapping[str, Sequence[int]], details: Details,
+             path: Path) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    names = {d["name"]: i for i, d in enumerate(details.inputs)} | (details.signature[0] if details.signature else {})
+    unknown = [name for name in shapes if name not in names]
+    if unknown:
+        raise UsageError.of("runtime.shape", f"{path.name} has no input '{unknown[0]}'",
+                            help=f"its inputs are {', '.join(map(repr, names))}")
+    return tuple((names[name], tuple(map(int, shape))) for name, shape in shapes.items())

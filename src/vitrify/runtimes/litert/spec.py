@@ -1,0 +1,26 @@
+"""What crosses between LiteRT's two sides; imports nothing of LiteRT, so that the parent stays free of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Spec(NamedTuple):
+    """Which interpreter: ``stamp`` tells versions of a file apart, ``keep_all`` keeps inner tensors readable."""
+
+    path: str
+    stamp: tuple[int, int]
+    kernels: str
+    keep_all: bool
+    threads: int
+    shapes: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+
+class Details(NamedTuple):
+    """What LiteRT says of a file; ``signature`` maps names to positions in inputs and outputs, None without one."""
+
+    inputs: list[dict[str, Any]]
+    outputs: list[dict[str, Any]]
+    tensors: list[dict[str, Any]]
+    signature: tuple[dict[str, int], dict[str, int]] | None
+    version: str

@@ -1,0 +1,142 @@
+"""The parent's side of ONNX Runtime: static shapes and names; the session itself runs in a child."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from vitrify.core.errors import DataError, UsageError
+from vitrify.core.findings import Finding
+from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
+from vitrify.importers.onnx.shapes import constant_inputs, static_shapes
+from vitrify.importers.onnx.source import SourceGraph, SourceValue
+from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
+from vitrify.runtimes.base import Array, Capabilities, Profile, Traced, stamp, zeros
+from vitrify.runtimes.onnxruntime.spec import Details, Spec
+
+_SESSION = "vitrify.runtimes.onnxruntime.session"
+
+
+class OnnxRuntime:
+    """Runs an ONNX file in ONNX Runtime (see ``runtimes.base.Runtime``); the file is never modified.
+
+    Open dimensions are fixed as the importer fixes them: by ``shapes``, the batch else as 1. Inputs named in ``values``
+    get those constants with every run and are no inputs of the interface.
+
+    Raises:
+        VitrifyError: ONNX Runtime refuses the file, or dies of it; dimensions stay open.
+    """
+
+    def __init__(self, path: Path | str, *, shapes: Mapping[str, Sequence[int]] | None = None,
+                 values: Mapping[str, Any] | None = None, threads: int = 1, seconds: float | None = None,
+                 memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+        self.path = Path(path)
+        self.threads = threads
+        self._spec = Spec(str(self.path.resolve()), stamp(self.path), threads)
+        self._worker = Worker(f"ONNX Runtime on {self.path.name}", seconds=seconds, memory_bytes=memory_bytes)
+        try:
+            self._details: Details = self._call("details")
+            graph = SourceGraph("main", inputs=[SourceValue(*value) for value in self._details.inputs])
+            self._constants = constant_inputs(graph, values or {})
+            graph.inputs = [value for value in graph.inputs if value.name not in self._constants]
+            found, _ = static_shapes(graph, shapes or {})
+            self._interface = _interface(graph, found, self._details)
+        except BaseException:
+            self._worker.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """``ONNX Runtime 1.32.0``."""
+        return f"ONNX Runtime {self._details.version}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Everything but times of single operators."""
+        return Capabilities(trace=True, profile=True)
+
+    @property
+    def interface(self) -> Interface:
+        """What the model takes and gives; an extent of an output that only a run tells is -1."""
+        return self._interface
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """The names of all values that the main graph computes."""
+        return tuple(self._details.tensors)
+
+    @property
+    def log(self) -> str:
+        """What ONNX Runtime printed during the last call."""
+        return self._worker.log
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Give the model's outputs for its inputs, by name."""
+        names = [value.name for value in self._details.outputs]
+        return dict(zip(names, self._call("run", self._feeds(inputs), names), strict=True))
+
+    def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str] | None = None) -> dict[str, Traced]:
+        """Run, and give the values of the named inner tensors, or of all.
+
+        Raises:
+            UsageError: a name is unknown.
+        """
+        wanted = self.tensors if tensors is None else tuple(dict.fromkeys(tensors))
+        known = set(self.tensors) | {value.name for value in self._details.outputs}
+        missing = [name for name in wanted if name not in known]
+        if missing:
+            raise UsageError.of("runtime.tensor", f"no value '{missing[0]}' in {self.path.name}",
+                                why=f"{len(missing)} of {len(wanted)} names are unknown" if len(missing) > 1 else "")
+        values = self._call("run", self._feeds(inputs), wanted, wanted)
+        return {name: Traced(raw=value) for name, value in zip(wanted, values, strict=True) if value is not None}
+
+    def profile(self, inputs: Mapping[str, Array] | None = None, runs: int = 20, warmup: int = 3) -> Profile:
+        """Measure the time of a run on this machine; without inputs, on zeros."""
+        seconds = self._call("timings", self._feeds(inputs or zeros(self._interface)), runs, warmup)
+        return Profile.of(seconds, warmup, f"{self.name}, {self.threads} thread(s), this machine")
+
+    def close(self) -> None:
+        """End the child process."""
+        self._worker.close()
+
+    def __enter__(self) -> OnnxRuntime:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.path.name}>"
+
+    def _feeds(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        problems: list[Finding] = []
+        feeds = dict(self._constants)
+        for binding in self._interface.inputs:
+            array = inputs.get(binding.name)
+            if array is None:
+                problems.append(Finding(code="data.missing_input", headline=f"no array for input '{binding.name}'",
+                                        help=f"the sample has: {', '.join(map(repr, inputs)) or 'nothing'}"))
+            elif tuple(array.shape) != binding.shape:
+                text = f"input '{binding.name}' takes {list(binding.shape)}, got {list(array.shape)}"
+                problems.append(Finding(code="data.shape", headline=text))
+            else:
+                feeds[binding.name] = np.ascontiguousarray(array, binding.dtype)
+        if problems:
+            raise DataError(problems)
+        return feeds
+
+    def _call(self, function: str, *args: Any) -> Any:
+        return self._worker.call(f"{_SESSION}:{function}", self._spec, *args)
+
+
+def _interface(graph: SourceGraph, shapes: Mapping[str, tuple[int, ...]], details: Details) -> Interface:
+    inputs = tuple(InputBinding(name=v.name, shape=shapes[v.name], dtype=v.dtype, position=i)
+                   for i, v in enumerate(graph.inputs))
+    outputs = tuple(OutputBinding(name=v.name, shape=tuple(d if isinstance(d, int) else -1 for d in v.dims),
+                                  dtype=v.dtype, parts=(Part(position=i),)) for i, v in enumerate(details.outputs))
+    return Interface(inputs=inputs, outputs=outputs, source_format="onnx")

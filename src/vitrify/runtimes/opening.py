@@ -1,0 +1,69 @@
+"""Open a file, or a model in memory, in the runtime that fits it; the content decides, never the name."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vitrify.core.errors import UsageError
+from vitrify.runtimes.base import Runtime, stamp
+
+if TYPE_CHECKING:
+    from vitrify.ir import Model
+    from vitrify.runtimes.litert import LiteRT
+
+_TFLITE = b"TFL3"      # the flatbuffer's file identifier, at byte 4. Source: TFLite schema.
+
+
+def open(source: Path | str | Model, *, shapes: Mapping[str, Sequence[int]] | None = None,
+         values: Mapping[str, Any] | None = None, kernels: str = "reference", threads: int = 1,
+         seconds: float | None = None) -> Runtime:
+    """Open a model to run, trace and profile it by the source model's names.
+
+    Args:
+        source: an ONNX or TFLite file, or a model in memory.
+        shapes: static shapes of inputs by name.
+        values: constants to put in the place of an ONNX model's inputs.
+        kernels: LiteRT's kernels: ``reference``, ``optimized`` or ``xnnpack``.
+        threads: threads per run.
+        seconds: the limit of time for one run.
+    Raises:
+        VitrifyError: the file cannot be had, or the runtime refuses it or dies of it.
+    """
+    if not isinstance(source, Path | str):
+        return _open_model(source, kernels, threads, seconds)
+    path = Path(source)
+    stamp(path)
+    if _head(path)[4:8] == _TFLITE:
+        from vitrify.runtimes.litert import LiteRT
+
+        if values:
+            raise UsageError.of("runtime.values", "a TFLite file's inputs cannot be made constants", where=str(path))
+        return LiteRT(path, shapes=shapes, kernels=kernels, threads=threads, seconds=seconds)  # type: ignore[arg-type]
+    from vitrify.runtimes.onnxruntime import OnnxRuntime
+
+    return OnnxRuntime(path, shapes=shapes, values=values, threads=threads, seconds=seconds)
+
+
+def _open_model(model: Model, kernels: str, threads: int, seconds: float | None) -> LiteRT:
+    """Write the model to a folder of its own, which goes when the runtime is closed."""
+    from vitrify.runtimes.litert import LiteRT
+    from vitrify.tflite import write
+
+    folder = Path(tempfile.mkdtemp(prefix="vitrify-"))
+    try:
+        path = folder / "model.tflite"
+        write(model, path)
+        runtime = LiteRT(path, kernels=kernels, threads=threads, seconds=seconds, owned=folder)  # type: ignore[arg-type]
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return runtime
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(8)
