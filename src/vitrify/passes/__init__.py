@@ -1,0 +1,34 @@
+"""Rewrites of a graph, one per file, in tables per purpose.
+
+``optimize`` runs the tables in order, each until nothing changes, and returns the ledger of what was done.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from vitrify.ir import Ledger, Model
+from vitrify.passes.base import Pass, apply, run_table
+from vitrify.passes.tables import CLEANUP, FUSION, PATTERNS
+
+Layout = Literal["nhwc", "nchw"]
+
+__all__ = ["CLEANUP", "FUSION", "PATTERNS", "Layout", "Pass", "apply", "optimize", "run_table"]
+
+
+def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layout = "nhwc") -> Ledger:
+    """Rewrite ``model`` in place to fewer nodes in the runtime's layout; returns what was done.
+
+    With "nhwc" a graph input or output takes the layout of the operators beside it where that saves a TRANSPOSE, and
+    ``model.interface`` remembers the source's; with "nchw" it keeps the source's layout.
+    """
+    from vitrify.passes.layout.turning import TurnLayout
+    ledger = Ledger()
+    run_table(CLEANUP, model, ledger)
+    for _ in range(4):
+        changed = apply(TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc"), model, ledger)
+        changed += run_table(PATTERNS, model, ledger)
+        if not changed:
+            break
+    run_table(FUSION, model, ledger)
+    return ledger

@@ -1,0 +1,103 @@
+"""What a pass is, how tables of passes run, and how each run is written into the ledger.
+
+Design rule: a pass says how many places it changed; 0 means that the graph is untouched. A pass whose graph is not
+whole afterwards is undone, and the ledger says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from vitrify import ops
+from vitrify.ir import Exactness, Graph, Ledger, LedgerEntry, Model, Node, Tensor
+from vitrify.ir.operator import Operator
+from vitrify.ir.origin import Origin, join
+from vitrify.ir.validation import problems
+from vitrify.passes.snapshot import Snapshot
+
+EXAMPLES = 5
+"""How many of the user's nodes a ledger line names."""
+
+
+class Pass:
+    """One rewrite. Subclasses give ``name``, a docstring with Before and After, ``exactness`` and ``run``."""
+
+    name: ClassVar[str] = ""
+    exactness: ClassVar[Exactness] = Exactness.EXACT
+    kinds: ClassVar[tuple[type[Operator], ...]] = ()
+    """The operators that it starts from; a graph without them is not searched. Empty: any graph."""
+
+    def __init__(self) -> None:
+        self.touched: list[str] = []
+        self.note = ""
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return (type(self).__doc__ or "").strip().splitlines()[0]
+
+    def run(self, graph: Graph) -> int:
+        """Rewrite ``graph``; returns the number of places changed."""
+        return sum(self._visit(graph, node) for node in graph.nodes_of(*self.kinds) if node.graph is graph)
+
+    def rewrite(self, graph: Graph, node: Node) -> bool:
+        """Rewrite at one node of ``kinds``; True when something changed. Used unless ``run`` is overridden."""
+        raise TypeError(f"{type(self).__name__} has neither run nor rewrite")
+
+    def _visit(self, graph: Graph, node: Node) -> int:
+        label = str(node.origin) if node.origin.sources else ""
+        if not self.rewrite(graph, node):
+            return 0
+        self.touch(label)
+        return 1
+
+    def touch(self, label: str) -> None:
+        """Remember one of the user's nodes as an example for the ledger."""
+        if label and label not in self.touched:
+            self.touched.append(label)
+
+    def made(self, *parts: Node | Tensor | None) -> Origin:
+        """The origin of something made from ``parts`` by this pass."""
+        return join((p.origin for p in parts if p is not None), by=self.name)
+
+
+def transposes(graphs: Iterable[Graph]) -> int:
+    """Count the TRANSPOSE nodes."""
+    return sum(len(graph.nodes_of(ops.Transpose)) for graph in graphs)
+
+
+def apply(one: Pass, model: Model, ledger: Ledger) -> int:
+    """Run one pass over all graphs, check them, and write the ledger; returns the number of places changed.
+
+    A pass after which a graph is not whole is undone; its ledger line then says why and counts no change.
+    """
+    if one.kinds and not any(isinstance(node.op, one.kinds) for graph in model.graphs for node in graph):
+        return 0
+    before = Snapshot(model)
+    nodes, turns = sum(map(len, model.graphs)), transposes(model.graphs)
+    changes = sum(one.run(graph) for graph in model.graphs)
+    if not changes:
+        return 0
+    broken = [finding for graph in model.graphs for finding in problems(graph)]
+    if broken:
+        before.restore()
+        one.note = f"undone: {broken[0].headline} ({broken[0].where})"
+        changes = 0
+    ledger.add(LedgerEntry(
+        name=one.name, summary=one.summary, changes=changes, nodes_before=nodes,
+        nodes_after=sum(map(len, model.graphs)), exactness=one.exactness, transposes_before=turns,
+        transposes_after=transposes(model.graphs), examples=one.touched[:EXAMPLES], note=one.note))
+    return changes
+
+
+def run_table(table: Sequence[type[Pass]], model: Model, ledger: Ledger, rounds: int = 8) -> int:
+    """Run the passes of a table in order, again and again until none changes anything; returns the changes."""
+    total = 0
+    for _ in range(rounds):
+        changed = sum(apply(kind(), model, ledger) for kind in table)
+        total += changed
+        if not changed:
+            break
+    return total
+

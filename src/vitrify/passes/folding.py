@@ -1,0 +1,79 @@
+"""Nodes whose inputs are all known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vitrify import ops
+from vitrify.core.errors import UnsupportedError
+from vitrify.ir import DType, Graph, Node, Tensor
+from vitrify.ir.graph import Array
+from vitrify.passes.base import Pass
+from vitrify.passes.graphs import is_pure
+
+FREE_GROWTH = 1 << 16
+"""A folded constant may always have this many bytes ..."""
+GROWTH = 4
+"""... or this many times the bytes of the constants that it is made from."""
+
+
+class FoldConstants(Pass):
+    """Compute now what depends on constants alone, and the shapes of tensors.
+
+    Before:  %1 = SHAPE(%x);  %2 = GATHER(%1, 0);  %3 = MUL(2, 3)
+    After:   %2 = 1;  %3 = 6       (constants)
+    """
+
+    name = "fold-constants"
+
+    def run(self, graph: Graph) -> int:
+        """Walk in order, so that folded values feed the next node."""
+        changed = 0
+        for node in graph:
+            if node.outputs and is_pure(node) and self._fold(graph, node):
+                changed += 1
+        return changed
+
+    def _fold(self, graph: Graph, node: Node) -> bool:
+        if any(t.is_output or t.quantization is not None for t in node.outputs):
+            return False
+        values = known_values(node)
+        if values is None or not _bounded(node, values):
+            return False
+        for tensor, value in zip(node.outputs, values, strict=True):
+            value = np.asarray(value, tensor.dtype.numpy).reshape(tensor.shape)
+            folded = Tensor(tensor.name, tensor.dtype, tensor.shape, data=value, origin=self.made(node, tensor))
+            graph.replace_uses(tensor, folded)
+        graph.remove(node)
+        return True
+
+
+def known_values(node: Node) -> list[Array] | None:
+    """The outputs of a node whose inputs are constants, None when they are not known."""
+    if isinstance(node.op, ops.Shape):
+        return [np.array(node.input(0).shape)]
+    if isinstance(node.op, ops.Rank):
+        return [np.array(len(node.input(0).shape))]
+    if not all(t is None or _is_plain(t) for t in node.inputs):
+        return None
+    arrays = [None if t is None else t.data for t in node.inputs]
+    if isinstance(node.op, ops.Dequantize):
+        data = arrays[0]
+        return [data.astype(np.float32)] if data is not None and data.dtype == np.float16 else None
+    evaluate = getattr(node.op, "evaluate", None)
+    try:
+        return None if evaluate is None else list(evaluate(arrays))
+    except UnsupportedError:        # no numpy reference for these types: the node stays
+        return None
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """True for a constant that numpy can compute with as it is."""
+    return (tensor.data is not None and tensor.dtype.numpy is not None and tensor.quantization is None
+            and tensor.dtype is not DType.STRING)
+
+
+def _bounded(node: Node, values: list[Array]) -> bool:
+    """True when the folded constants do not blow the file up."""
+    taken = sum(t.nbytes for t in node.inputs if t is not None and t.is_constant)
+    return sum(v.nbytes for v in values) <= max(FREE_GROWTH, GROWTH * taken)
