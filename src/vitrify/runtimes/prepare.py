@@ -1,0 +1,158 @@
+"""Try a TFLite file once in LiteRT's reference kernels, before anything is built on it.
+
+Compilers accept files that the runtime refuses or dies of, so loading one is a check of its own. What LiteRT says is
+told in the names of the user's nodes; where it dies without a word, shorter and shorter pieces of the model find the
+node.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from vitrify.core.errors import VitrifyError
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
+from vitrify.ir import Graph, Model, Node
+from vitrify.runtimes.base import stamp
+from vitrify.runtimes.litert.spec import Details, Spec
+
+_SESSION = "vitrify.runtimes.litert.session"
+_NODE = re.compile(r"Node number (\d+) \((.*?)\) failed to (?:prepare|invoke)\.?")
+_CUSTOM = re.compile(r"unresolved custom op: ([^\s.]+)")
+_TRIED_STEPS = 20      # pieces tried at most: enough for a million nodes
+
+
+class Limits(NamedTuple):
+    """What one try may take."""
+
+    seconds: float | None = 600.0
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+
+
+def prepare(path: Path | str, *, limits: Limits = Limits()) -> list[Finding]:
+    """Check every node, then load, allocate and run the file once on zeros, in reference kernels, in a child process.
+
+    Returns:
+        What is wrong, in the user's names; empty when LiteRT runs the file. Rules that a node breaks although LiteRT
+        runs it are warnings.
+    Raises:
+        VitrifyError: the file cannot be read at all.
+    """
+    from vitrify.tflite import read
+
+    file = Path(path)
+    model = read(file)
+    broken = list(_broken_rules(model))
+    refusal = _refusal(file, limits)
+    if refusal is None:
+        return [replace(f, severity=Severity.WARNING) if f.severity is Severity.ERROR else f for f in broken]
+    if refusal.code == "process.died":
+        return [*broken, _died(refusal, model, file, limits)]
+    explained = _explained(refusal, model, file)
+    return [*broken, explained] if explained.where not in {f.where for f in broken} else broken
+
+
+def _broken_rules(model: Model) -> Iterator[Finding]:
+    """What the operators themselves say that LiteRT would refuse or die of."""
+    for graph in model.graphs:
+        for node in graph:
+            check = getattr(node.op, "check", None)
+            if check is not None:
+                yield from check(node)
+
+
+def _refusal(file: Path, limits: Limits) -> Finding | None:
+    """Run the file once; return what went wrong."""
+    spec = Spec(str(file.resolve()), stamp(file), "reference", False, 1)
+    with Worker(f"LiteRT on {file.name}", seconds=limits.seconds, memory_bytes=limits.memory_bytes) as worker:
+        try:
+            details: Details = worker.call(f"{_SESSION}:details", spec)
+            arrays = [np.zeros(d["shape"], d["dtype"]) for d in details.inputs]
+            worker.call(f"{_SESSION}:invoke", spec, arrays, [])
+        except VitrifyError as error:
+            return error.findings[0]
+    return None
+
+
+def _explained(refusal: Finding, model: Model, file: Path) -> Finding:
+    """Tell LiteRT's message in the names of the user's model."""
+    match = next(iter(reversed(list(_NODE.finditer(refusal.headline)))), None)
+    nodes = model.main.nodes
+    if match is None or int(match[1]) >= len(nodes):
+        return replace(refusal, where=str(file))
+    node = nodes[int(match[1])]
+    reason = _NODE.sub("", refusal.headline.split(": ", 1)[-1]).strip(" .\n")
+    custom = _CUSTOM.search(reason)
+    if custom is not None:
+        return Finding(code="litert.custom-operator", where=_place(node, file),
+                       headline=f"LiteRT does not know the custom operator '{custom[1]}' of node '{node.name}'",
+                       why="it runs only where an implementation of it is registered, as on a board's delegate")
+    doing = "run" if refusal.code == "litert.invoke" else "prepare"
+    return Finding(code=refusal.code, headline=f"LiteRT cannot {doing} {node.op.kind} '{node.name}': {reason}",
+                   where=_place(node, file))
+
+
+def _place(node: Node, file: Path) -> str:
+    source = f", from {node.origin}" if node.origin.sources and str(node.origin) != node.name else ""
+    outputs = ", ".join(f"'{t.name}' {t.type}" for t in node.outputs)
+    return f"{file.name}, node '{node.name}'{source}, output {outputs}"
+
+
+def _died(refusal: Finding, model: Model, file: Path, limits: Limits) -> Finding:
+    """Name the node that LiteRT dies of: the last of the shortest beginning of the model that kills it."""
+    node = _deadly(model, file, limits)
+    if node is None:
+        return replace(refusal, where=str(file))
+    how = refusal.headline.rpartition(" died of ")[2]
+    return replace(refusal, headline=f"LiteRT died of {how} at {node.op.kind} '{node.name}'", where=_place(node, file))
+
+
+def _deadly(model: Model, file: Path, limits: Limits) -> Node | None:
+    from vitrify.tflite import read
+
+    nodes = model.main.nodes
+    alive, dead = 0, len(nodes)
+    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
+        for _ in range(_TRIED_STEPS):
+            if dead - alive <= 1:
+                break
+            middle = (alive + dead) // 2
+            refusal = _refusal(_beginning(read(file), middle, Path(folder)), limits)
+            if refusal is not None and refusal.code == "process.died":
+                dead = middle
+            else:
+                alive = middle
+    return nodes[dead - 1] if nodes else None
+
+
+def _beginning(model: Model, count: int, folder: Path) -> Path:
+    """Write the first ``count`` nodes of the main graph as a model; all that they leave unread is given out."""
+    from vitrify.tflite import write
+
+    graph = model.main
+    keep = graph.nodes[:count]
+    graph.set_outputs([t for node in keep for t in node.outputs if _unread(t.users, keep)] or [keep[-1].output])
+    for node in reversed(graph.nodes[count:]):
+        graph.remove(node)
+    _drop_annotations(model, graph)
+    path = folder / f"first-{count}.tflite"
+    write(model, path)
+    return path
+
+
+def _unread(users: list[Node], keep: list[Node]) -> bool:
+    kept = set(map(id, keep))
+    return not any(id(user) in kept for user in users)
+
+
+def _drop_annotations(model: Model, graph: Graph) -> None:
+    """Forget what speaks of the whole model: signatures and the source's interface no longer fit."""
+    model.signatures = [s for s in model.signatures if model.graphs[s.graph] is not graph]
+    model.interface = None
