@@ -6,20 +6,21 @@ import importlib.metadata
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from vitrify.backends.vela import findings as said
-from vitrify.backends.vela.compiled import arena_bytes, npu_graphs
+from vitrify.backends.vela.compiled import CompiledFile, npu_graphs, read_compiled
 from vitrify.backends.vela.database import Database, Perf, Row, number, read_database, read_summary
 from vitrify.backends.vela.estimating import estimate, npu_seconds
 from vitrify.backends.vela.messages import read_messages
 from vitrify.backends.vela.placing import Placed, place_nodes
 from vitrify.backends.vela.settings import CONFIG, MODEL, OUTPUT, Optimise, arguments, configuration, system_name
-from vitrify.core.errors import ModelError, TargetError, VitrifyError
+from vitrify.core.errors import ModelError, TargetError, UsageError, VitrifyError
 from vitrify.core.files import atomic_writer
 from vitrify.core.findings import Finding
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
@@ -33,7 +34,6 @@ DEFAULT_SECONDS = 600.0
 """Convolutional models compile in seconds, transformers in half a minute; beyond this it hangs."""
 
 _RUN = "vitrify.backends.vela.child:run"
-_MAGIC = b"TFL3"
 _LOG_TAIL = 8000
 _COPY_BYTES = 1 << 20
 
@@ -95,10 +95,10 @@ def compile_model(path: Path | str, target: Target | str, output: Path | str, *,
         memory_bytes: its memory limit.
 
     Raises:
-        ModelError: the file is no TFLite model, or is compiled already.
+        ModelError: the file is no TFLite model, is damaged, or is compiled already.
         TargetError: the compiler refuses the model or puts nothing on the NPU; says why.
         VitrifyError: the compiler died, hung or ran out of memory (``process.*``).
-        UsageError: ``output`` cannot be written.
+        UsageError: the file cannot be read, or ``output`` not written.
     """
     def keep(compiled: Path) -> None:
         _copy(compiled, Path(output))
@@ -120,19 +120,13 @@ def check_model(path: Path | str, target: Target | str, *, optimise: Optimise = 
 
 def _compile(path: Path, target: Target | str, keep: Callable[[Path], None] | None, optimise: Optimise,
              ignore: tuple[str, ...], seconds: float, memory_bytes: int, output: str | None) -> Compiled:
-    from vitrify import tflite
-
     started = time.monotonic()
     chip = load(target) if isinstance(target, str) else target
-    _check_file(path)
-    model = tflite.read(path)
-    if npu_graphs(model):
-        raise ModelError(said.already_compiled(path, len(npu_graphs(model))))
+    model = _read(path)
     options = arguments(chip, optimise=optimise, ignore=ignore)
-    with tempfile.TemporaryDirectory(prefix="vitrify-vela-") as folder:
-        left = _run(path, chip, options, Path(folder), seconds, memory_bytes)
-        compiled = tflite.read(left.model)
-        answer = _describe(model, compiled, left, chip)
+    with _working_folder(chip, path) as folder:
+        left = _run(path, model.main, chip, options, folder, seconds, memory_bytes)
+        answer = _describe(model, left, chip)
         if answer.placement.npu_partitions == 0:
             nothing = said.nothing_placed(path, chip, model.main)
             answer = msgspec.structs.replace(answer, findings=(nothing, *answer.findings))
@@ -143,22 +137,44 @@ def _compile(path: Path, target: Target | str, keep: Callable[[Path], None] | No
     return msgspec.structs.replace(answer, output=output, options=tuple(options), seconds=time.monotonic() - started)
 
 
-def _check_file(path: Path) -> None:
-    """Look at the first bytes: the compiler dies on what is no model at all."""
+def _read(path: Path) -> Model:
+    """Read the source model; a compiled one is told apart, also where it makes no graph."""
+    from vitrify import tflite
+
     try:
-        with path.open("rb") as stream:
-            head = stream.read(8)
-    except OSError as error:
-        raise ModelError.of("file.read", f"cannot read {path}: {error.strerror or error}", where=str(path)) from error
-    if len(head) < 8 or head[4:8] != _MAGIC:
-        raise ModelError.of("tflite.not-a-model", f"{path.name} is not a TFLite file: bytes 4 to 8 are {head[4:8]!r}, "
-                            f"not {_MAGIC!r}", where=str(path))
+        model = tflite.read(path)
+    except ModelError as error:
+        if any(finding.code == "tflite.order" for finding in error.findings):
+            _refuse_compiled(path)
+        raise
+    _refuse_compiled(path)
+    return model
 
 
-def _run(path: Path, target: Target, options: list[str], folder: Path, seconds: float, memory_bytes: int) -> _Result:
+def _refuse_compiled(path: Path) -> None:
+    if graphs := npu_graphs(path):
+        raise ModelError(said.already_compiled(path, len(graphs)))
+
+
+@contextmanager
+def _working_folder(target: Target, path: Path) -> Iterator[Path]:
+    """Yield a new folder that holds the configuration and a link to the model, and remove it afterwards.
+
+    Raises:
+        UsageError: there is no room for it.
+    """
+    with ExitStack() as stack:
+        try:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vitrify-vela-")))
+            (folder / MODEL).symlink_to(os.path.abspath(path))
+            (folder / CONFIG).write_text(configuration(target), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(said.no_room(error.strerror or str(error))) from error
+        yield folder
+
+
+def _run(path: Path, graph: Graph, target: Target, options: list[str], folder: Path, seconds: float, memory_bytes: int) -> _Result:
     """Run the compiler in ``folder`` and return what it left there."""
-    (folder / MODEL).symlink_to(os.path.abspath(path))
-    (folder / CONFIG).write_text(configuration(target), encoding="utf-8")
     with Worker(f"Vela on {path.name}", memory_bytes=memory_bytes) as worker:
         try:
             status, message = worker.call(_RUN, str(folder), options, seconds=seconds)
@@ -168,7 +184,7 @@ def _run(path: Path, target: Target, options: list[str], folder: Path, seconds: 
     stem = Path(MODEL).stem
     model = folder / OUTPUT / f"{stem}_vela.tflite"
     if status != 0 or not model.exists():
-        raise TargetError(said.refused(path, status, message, log))
+        raise TargetError(said.refused(path, graph, status, message, log))
     return _Result(model, _text(folder / OUTPUT / f"{stem}_debug.xml"),
                    _text(folder / OUTPUT / f"{stem}_summary_{system_name(target)}.csv"), log)
 
@@ -183,11 +199,12 @@ def _copy(source: Path, output: Path) -> None:
             out.write(block)
 
 
-def _describe(model: Model, compiled: Model, left: _Result, target: Target) -> Compiled:
+def _describe(model: Model, left: _Result, target: Target) -> Compiled:
     version = importlib.metadata.version("ethos-u-vela")
+    compiled = read_compiled(left.model)
     database = read_database(left.database)
-    placed = place_nodes(model.main, compiled.main, database, read_messages(left.log))
-    calls = len(npu_graphs(compiled))
+    placed = place_nodes(model.main, compiled, database, read_messages(left.log))
+    calls = len(compiled.npu)
     unowned = _unowned(database, placed)
     latency = estimate(placed, unowned, calls, target, version)
     placement = _placement(model.main, placed, target)
@@ -245,7 +262,7 @@ def _row(one: Placed, target: Target) -> OperatorRow:
                        dram_bytes=sum(row.dram_bytes for row in one.perf))
 
 
-def _memory(summary: Row, compiled: Model, path: Path, target: Target) -> Memory:
+def _memory(summary: Row, compiled: CompiledFile, path: Path, target: Target) -> Memory:
     def kibibytes(name: str) -> int:
         try:
             return round(float(summary.get(name, "0")) * 1024)
@@ -253,7 +270,7 @@ def _memory(summary: Row, compiled: Model, path: Path, target: Target) -> Memory
             return 0
 
     return Memory(sram_bytes=kibibytes("sram_memory_used"), sram_limit_bytes=int(target.value("cache_bytes")),
-                  dram_bytes=kibibytes("dram_memory_used"), arena_bytes=arena_bytes(compiled),
+                  dram_bytes=kibibytes("dram_memory_used"), arena_bytes=compiled.arena_bytes,
                   flash_bytes=path.stat().st_size, dram_traffic_bytes=number(summary.get("dram_total_bytes", "")),
                   sram_traffic_bytes=number(summary.get("sram_total_bytes", "")),
                   weights_bytes=number(summary.get("total_original_weights", "")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +19,9 @@ from vitrify.targets.placement import Placement, Reason, Verdict
 _NAMES_SHOWN = 5
 _LINES_SHOWN = 8
 _WHOLE_MODEL = ("ethos-u.float-tensor", "ethos-u.dynamic-shape")      # one cause, whatever operators it strikes
+_DISK_FULL = "No space left on device"
+_INVALID = re.compile(r"Error: (?P<operator>\S+) '(?P<tensor>.*)' Does not have valid TFLite Semantics\.\s+- (?P<rule>.*)\n"
+                      r"(?P<value>.*)")
 _BAD_CALL = 2      # argparse's exit status
 
 
@@ -32,15 +37,33 @@ def died(findings: Sequence[Finding], path: Path) -> list[Finding]:
     return [msgspec.structs.replace(finding, where=str(path)) for finding in findings]
 
 
-def refused(path: Path, status: int, message: str, log: str) -> Finding:
-    """The compiler ended with an error of its own."""
-    text = message or next((line for line in reversed(log.splitlines()) if line.strip()), "it printed nothing")
+def refused(path: Path, graph: Graph, status: int, message: str, log: str) -> Finding:
+    """The compiler ended with an error of its own; names the node where the compiler does."""
+    text = (message or next((line for line in reversed(log.splitlines()) if line.strip()), "it printed nothing")).strip()
     if status == _BAD_CALL:
         return Finding(code="vela.bad-call", headline=f"Vela does not know an option that it was given: {text}",
                        where=str(path),
                        help="install the release that Vitrify asks for: pip install 'ethos-u-vela>=5.2,<6'")
+    if _DISK_FULL in text:
+        return no_room(_DISK_FULL)
+    if invalid := _INVALID.search(text):
+        return _invalid_operator(path, graph, **invalid.groupdict())
     return Finding(code="vela.failed", headline=f"Vela cannot compile {path.name}: {text}", where=str(path),
                    why="\n".join(_told(log)))
+
+
+def no_room(reason: str) -> Finding:
+    """The working folder cannot be filled."""
+    return Finding(code="file.write", headline=f"cannot work in the folder for temporary files: {reason}",
+                   where=tempfile.gettempdir(), help="free space there, or name another folder in TMPDIR")
+
+
+def _invalid_operator(path: Path, graph: Graph, operator: str, tensor: str, rule: str, value: str) -> Finding:
+    name = next((node.name for node in graph if tensor in (made.name for made in node.outputs)), tensor)
+    found = value.strip().rstrip(",")
+    return Finding(code="vela.invalid-operator", headline=f"Vela refuses {operator} '{name}', and the model with it: "
+                   f"{rule.strip()}{f'; found {found}' if found else ''}", where=f"{path}, node '{name}'",
+                   why="the compiler takes the operator for invalid instead of leaving it to the CPU")
 
 
 def _told(log: str) -> list[str]:

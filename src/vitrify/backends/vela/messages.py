@@ -14,6 +14,7 @@ from vitrify.ir import Node
 from vitrify.targets.placement import Reason
 
 _BLOCK = re.compile(r"^Warning \(supported operators\) operator: (?P<operator>.*?), ofm: '(?P<tensor>.*)'$")
+_RULE_SHOWN = 300
 _BEFORE_ACTIVATION = "_act"
 """Behind a tensor's name: the value before a fused activation, which the compiler takes apart and names so."""
 _INTEGER_IO = "give the model integer inputs and outputs, and convert in the application"
@@ -21,21 +22,23 @@ _QUANTIZE = "vitrify quantize MODEL --data FOLDER -o MODEL_int8.tflite"
 
 
 class Message(NamedTuple):
-    """One printed warning: the operator, its output tensor, and the reason's lines joined."""
+    """One printed warning: the operator, its output tensor, the reason, and the rule it names (which may be long)."""
 
     operator: str
     tensor: str
     text: str
+    rule: str
 
 
 def read_messages(log: str) -> list[Message]:
     """Return the warnings in ``log``, in order."""
     found: list[Message] = []
-    operator, tensor, lines, inside = "", "", [""], False
+    operator, tensor, inside = "", "", False
+    lines: list[str] = []
     for line in (*log.splitlines(), ""):
         start = _BLOCK.match(line)
         if inside and (start or not line.strip()):
-            found.append(Message(operator, tensor, " ".join(lines)))
+            found.append(Message(operator, tensor, lines[0] if lines else "", " ".join(lines[1:])))
             inside = False
         if start:
             operator, tensor, lines, inside = start["operator"], start["tensor"], [], True
@@ -47,8 +50,8 @@ def read_messages(log: str) -> list[Message]:
 class _Known(NamedTuple):
     pattern: re.Pattern[str]
     code: str
-    headline: str       # may use the pattern's groups and {operator}
-    why: str = ""
+    headline: str       # may use the pattern's groups
+    why: str = ""       # empty: the compiler's own words
     help: str = ""
 
 
@@ -58,14 +61,14 @@ def _known(pattern: str, code: str, headline: str, why: str = "", help: str = ""
 
 _TYPES = "the NPU takes int8, uint8, int16 and int32 values"
 _KNOWN = (
-    _known(r"^Unsupported opType", "ethos-u.unsupported-operator", "the compiler has no {operator} for this NPU",
+    _known(r"^Unsupported opType", "ethos-u.unsupported-operator", "the NPU has no such operator",
            "the operator is not in Vela's table of supported operators"),
     _known(r"unsupported DataType Float\d+ \((?P<tensor>.*?)\)( |$)", "ethos-u.float-tensor",
            "tensor '{tensor}' is float; " + _TYPES, "the NPU computes with integers only",
            "quantize the whole model: " + _QUANTIZE),
     _known(r"unsupported DataType (?P<type>\S+) \((?P<tensor>.*?)\)( |$)", "ethos-u.tensor-type",
            "tensor '{tensor}' is {type}; " + _TYPES),
-    _known(r"Dynamic non-batch dimension at axis (?P<axis>\d+) on tensor (?P<tensor>.*)", "ethos-u.dynamic-shape",
+    _known(r"Dynamic non-batch dimension at axis (?P<axis>\d+) on tensor (?P<tensor>.*)$", "ethos-u.dynamic-shape",
            "dimension {axis} of tensor '{tensor}' is free; only the batch may be",
            "the file's shape signature holds -1 there, even if the shape itself is static",
            "fix the shape: vitrify convert MODEL --shape INPUT=1,H,W,C -o OUT.tflite"),
@@ -98,9 +101,20 @@ def reason(message: Message, known_tensors: Container[str] = ()) -> Reason:
             values = {name: value or "" for name, value in match.groupdict().items()}
             if "tensor" in values and values["tensor"] not in known_tensors:
                 values["tensor"] = values["tensor"].removesuffix(_BEFORE_ACTIVATION)
-            return Reason(code=known.code, headline=known.headline.format(operator=message.operator, **values),
-                          why=known.why or f"Vela: {message.text}", help=known.help)
-    return Reason(code="ethos-u.constraint", headline=message.text or "no reason was printed", why="Vela's own words")
+            return Reason(code=known.code, headline=known.headline.format(**values),
+                          why=known.why or _own_words(message), help=known.help)
+    return Reason(code="ethos-u.constraint", headline=_lower(message.text) or "no reason was printed",
+                  why=_own_words(message))
+
+
+def _own_words(message: Message) -> str:
+    words = message.rule or message.text
+    return f"Vela: {words[:_RULE_SHOWN]}{'...' * (len(words) > _RULE_SHOWN)}"
+
+
+def _lower(text: str) -> str:
+    """Continue a sentence with ``text``; an abbreviation keeps its capitals."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 def reasons_for(node: Node, messages: Sequence[Message], known_tensors: Container[str]) -> tuple[Reason, ...]:

@@ -10,13 +10,11 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
+from vitrify.backends.vela.compiled import CompiledFile
 from vitrify.backends.vela.database import Database, Perf
 from vitrify.backends.vela.messages import Message, reasons_for
 from vitrify.ir import Graph, Node
 from vitrify.targets.placement import Place, Reason, Verdict
-
-NPU_OPERATOR = "ethos-u"
-"""The custom operator that stands for a command stream in a compiled model."""
 
 _UNSAID = Reason(code="ethos-u.no-reason", headline="the compiler left it on the CPU without a word")
 
@@ -40,13 +38,13 @@ class Placed(NamedTuple):
         return sum(row.cycles for row in self.perf if not row.on_cpu)
 
 
-def place_nodes(graph: Graph, compiled: Graph, database: Database, messages: Sequence[Message]) -> list[Placed]:
+def place_nodes(graph: Graph, compiled: CompiledFile, database: Database, messages: Sequence[Message]) -> list[Placed]:
     """Return the nodes of ``graph`` in order, each with its verdict."""
     source_at: dict[int, str] = {}
     for source, key in database.keys.items():
         source_at.setdefault(key, source)
     names = {tensor.name for tensor in graph.tensors()}
-    left = Counter(map(_face, (node for node in compiled if node.op.kind != NPU_OPERATOR)))
+    left = Counter((operator.kind, operator.outputs[:1]) for operator in compiled.cpu)
     placed = []
     for index, node in enumerate(graph):
         source = source_at.get(index, "")
@@ -57,7 +55,7 @@ def place_nodes(graph: Graph, compiled: Graph, database: Database, messages: Seq
     return placed
 
 
-def _place(node: Node, rows: Sequence[Perf], stream: int | None, left: Counter[tuple[str, str]]) -> Place:
+def _place(node: Node, rows: Sequence[Perf], stream: int | None, left: Counter[tuple[str, tuple[str, ...]]]) -> Place:
     face = _face(node)
     if stream is not None:
         return "npu"
@@ -67,9 +65,9 @@ def _place(node: Node, rows: Sequence[Perf], stream: int | None, left: Counter[t
     return "cpu" if any(row.on_cpu for row in rows) else "folded"
 
 
-def _face(node: Node) -> tuple[str, str]:
+def _face(node: Node) -> tuple[str, tuple[str, ...]]:
     """What a node that was passed through looks like in both files."""
-    return node.op.kind, node.outputs[0].name if node.outputs else ""
+    return node.op.kind, tuple(tensor.name for tensor in node.outputs[:1])
 
 
 def _verdict(node: Node, place: Place, messages: Sequence[Message], names: Container[str]) -> Verdict:
