@@ -9,6 +9,7 @@ import numpy as np
 
 from vitrify.core.errors import DataError
 from vitrify.core.findings import Finding
+from vitrify.ir import Model, Tensor
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
 from vitrify.ir.quantization import Quantization
 
@@ -96,3 +97,21 @@ def _part(part: Part, tensor: Array, details: Details) -> Array:
     value = value.transpose(part.perm) if part.perm else value
     value = value.reshape(part.shape) if part.shape else value
     return value * np.float32(part.scale) if part.scale != 1.0 else value
+
+
+def identity_interface(model: Model) -> Interface:
+    """The interface of a model that is its own source: every input and output as the file has it."""
+    graph = model.main
+    names = next((s for s in model.signatures if s.graph == 0), None)
+    inputs = {p: n for n, p in names.inputs.items()} if names is not None else {}
+    outputs = {p: n for n, p in names.outputs.items()} if names is not None else {}
+    return Interface(
+        inputs=tuple(InputBinding(name=inputs.get(i, t.name), shape=t.shape, dtype=_dtype(t), position=i)
+                     for i, t in enumerate(graph.inputs)),
+        outputs=tuple(OutputBinding(name=outputs.get(i, t.name), shape=t.shape, dtype=_dtype(t),
+                                    parts=(Part(position=i),)) for i, t in enumerate(graph.outputs)),
+        source_format="tflite")
+
+
+def _dtype(tensor: Tensor) -> str:
+    return "float32" if tensor.quantization is not None and tensor.dtype.bits == 8 else tensor.dtype.label

@@ -1,0 +1,96 @@
+"""Applying a plan: tensors become int8, constants are rounded, QUANTIZE nodes stand where scales change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vitrify.ir import DType, Graph, Node, Operator, Quantization, Tensor
+from vitrify.ops import Quantize
+from vitrify.quant.planning import Plan, Weights
+from vitrify.quant.rules import roles
+from vitrify.quant.scales import quantize_bias, quantize_weights
+
+Array = np.ndarray[Any, np.dtype[Any]]
+PASS = "quantize"
+
+
+def apply(graph: Graph, plan: Plan) -> None:
+    """Change ``graph`` into the int8 graph that ``plan`` describes."""
+    constants = _Constants()
+    for (node, index), quantization in plan.constants.items():
+        tensor = node.input(index)
+        graph.set_input(node, index, constants.get(tensor, quantization, _round_activation))
+    for node, weights in plan.weights.items():
+        _apply_weights(graph, node, weights, plan, constants)
+    for tensor, quantization in plan.activations.items():
+        tensor.dtype, tensor.quantization = DType.INT8, quantization
+    _requantize(graph, plan)
+    for node in graph:
+        node.extras.pop("version", None)      # the operator version follows from the new types
+
+
+class _Constants:
+    """Constants already rounded, so that one with several readers is stored once for each scale."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Tensor, Quantization], Tensor] = {}
+
+    def get(self, tensor: Tensor, quantization: Quantization, round_: Callable[[Array, Quantization], Array]) -> Tensor:
+        made = self._made.get((tensor, quantization))
+        if made is None:
+            assert tensor.data is not None
+            made = _constant(tensor, round_(tensor.data, quantization), quantization)
+            self._made[tensor, quantization] = made
+        return made
+
+
+def _round_activation(data: Array, quantization: Quantization) -> Array:
+    return quantization.quantize(np.nan_to_num(data), np.int8)
+
+
+def _constant(source: Tensor, data: Array, quantization: Quantization) -> Tensor:
+    return Tensor(source.name, DType.of(data.dtype), source.shape, data=data, quantization=quantization,
+                  origin=source.origin.by(PASS))
+
+
+def _apply_weights(graph: Graph, node: Node, weights: Weights, plan: Plan, constants: _Constants) -> None:
+    source = node.input(weights.index)
+    graph.set_input(node, weights.index, constants.get(source, weights.quantization, quantize_weights))
+    if weights.bias is None:
+        return
+    bias = node.input(weights.bias)
+    assert bias.data is not None
+    input_scale = float(plan.input_scale(node, weights.input).scale[0])
+    data, quantization = quantize_bias(bias.data, weights.quantization, input_scale)
+    graph.set_input(node, weights.bias, _constant(bias, data, quantization))
+
+
+def _requantize(graph: Graph, plan: Plan) -> None:
+    made: dict[tuple[Tensor, Quantization], Tensor] = {}
+    for (node, index), quantization in plan.requantize.items():
+        tensor = node.input(index)
+        changed = made.get((tensor, quantization))
+        if changed is None:
+            changed = Tensor(f"{tensor.name}_requantized", DType.INT8, tensor.shape, quantization=quantization,
+                             origin=tensor.origin.by(PASS))
+            place_after(graph, tensor, Quantize(), changed)
+            made[tensor, quantization] = changed
+        graph.set_input(node, index, changed)
+
+
+def place_after(graph: Graph, tensor: Tensor, op: Operator, output: Tensor) -> Node:
+    """Add a node that reads ``tensor``, right behind the one that makes it."""
+    first = next(iter(graph), None)
+    origin = tensor.origin.by(PASS)
+    if tensor.producer is not None:
+        return graph.add(op, [tensor], [output], name=output.name, origin=origin, after=tensor.producer)
+    return graph.add(op, [tensor], [output], name=output.name, origin=origin, before=first)
+
+
+def left_in_float(graph: Graph) -> list[Node]:
+    """Return the nodes that still compute with floats."""
+    return [n for n in graph if roles(n) is not None and any(t is not None and t.dtype.is_float
+                                                             for t in (*n.inputs, *n.outputs))]

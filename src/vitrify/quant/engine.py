@@ -1,0 +1,161 @@
+"""Quantizing a model: copy, prepare, refuse or plan, apply, check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from vitrify.core.errors import DataError, ModelError, UnsupportedError
+from vitrify.core.findings import Finding, Severity
+from vitrify.ir import DType, Graph, Ledger, LedgerEntry, Model, Node
+from vitrify.ir.ledger import Exactness
+from vitrify.ir.validation import validate
+from vitrify.ops import Dequantize, Quantize
+from vitrify.quant.applying import apply
+from vitrify.quant.boundary import convert_boundary
+from vitrify.quant.copying import copy_model
+from vitrify.quant.observe import watches
+from vitrify.quant.planning import Plan, plan
+from vitrify.quant.preparing import fold_half_weights
+from vitrify.quant.recipe import Recipe
+from vitrify.quant.rules import roles, rule_of, touches_reals
+from vitrify.quant.splitting import split_outputs
+from vitrify.quant.statistics import Statistics
+
+SHOWN = 20
+"""How many nodes of one operator a refusal names."""
+
+
+@dataclass(frozen=True)
+class QuantizeResult:
+    """The int8 model, what was done to it, and what is worth knowing."""
+
+    model: Model
+    ledger: Ledger
+    findings: tuple[Finding, ...]
+    plan: Plan
+
+
+def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) -> QuantizeResult:
+    """Turn a float model into a full-integer int8 model; ``model`` itself is not changed.
+
+    Args:
+        model: a float TFLite graph, the one that ``statistics`` were taken from.
+        statistics: what calibration saw.
+        recipe: what is quantized how.
+
+    Raises:
+        UnsupportedError: operators without an int8 form; names every one.
+        ModelError: the model is quantized already, or computes NaN or infinities.
+        DataError: the statistics belong to another model.
+    """
+    refuse_unquantizable(model)
+    made = copy_model(model)
+    graph = made.main
+    ledger = Ledger()
+    fold_half_weights(graph)
+    _check_statistics(graph, statistics, recipe)
+    findings = split_outputs(made, statistics, recipe, ledger)
+    before = len(graph)
+    planned = plan(graph, statistics, recipe)
+    apply(graph, planned)
+    convert_boundary(graph, recipe)
+    validate(made)
+    ledger.add(LedgerEntry(name="quantize", summary="float32 to int8, weights symmetric, activations with zero point",
+                           changes=len(planned.activations), nodes_before=before, nodes_after=len(graph),
+                           exactness=Exactness.APPROXIMATE,
+                           note=f"{len(planned.requantize)} requantizations between operators"))
+    problems = [f for node in graph for f in _checks(node)]
+    if any(f.severity is Severity.ERROR for f in problems):
+        raise ModelError(problems)
+    if statistics.is_random:
+        findings.append(_random_warning())
+    return QuantizeResult(made, ledger, (*findings, *problems), planned)
+
+
+def refuse_unquantizable(model: Model) -> None:
+    """Refuse a model that has no full-integer form, naming everything that stands in the way.
+
+    Raises:
+        UnsupportedError: operators without an int8 kernel, or several graphs.
+        ModelError: the model is quantized already.
+    """
+    graph = model.main
+    _refuse_quantized(graph)
+    missing: dict[str, list[Node]] = {}
+    for node in graph:
+        if touches_reals(node) and rule_of(node) is None and not _is_half_weight(node):
+            missing.setdefault(node.op.kind, []).append(node)
+    findings = [_missing(kind, nodes) for kind, nodes in missing.items()]
+    if len(model.graphs) > 1:
+        findings.append(Finding(code="quant.graphs", headline=f"the model has {len(model.graphs)} graphs, full-integer "
+                                "quantization takes 1", why="control flow and stored state have no int8 form here"))
+    findings += [_running_weights(n) for n in graph if _has_running_weights(n)]
+    if findings:
+        raise UnsupportedError(findings)
+
+
+def _refuse_quantized(graph: Graph) -> None:
+    quantized = [n for n in graph if isinstance(n.op, Quantize) or (isinstance(n.op, Dequantize)
+                                                                   and not _is_half_weight(n))]
+    integers = [t for t in graph.tensors() if t.quantization is not None and t.dtype in (DType.INT8, DType.UINT8)
+                and t.quantization.scale.size]
+    if quantized or integers:
+        where = f"node '{quantized[0].name}'" if quantized else f"tensor '{integers[0].name}'"
+        raise ModelError(Finding(code="quant.quantized", where=where, help="give the float model",
+                                 headline=f"the model is quantized already: {len(integers)} tensors have a scale"))
+
+
+def _is_half_weight(node: Node) -> bool:
+    return isinstance(node.op, Dequantize) and node.input(0).is_constant and node.input(0).dtype is DType.FLOAT16
+
+
+def _missing(kind: str, nodes: Sequence[Node]) -> Finding:
+    names = ", ".join(f"'{n.name}'" for n in nodes[:SHOWN]) + (f" and {len(nodes) - SHOWN} more" if
+                                                              len(nodes) > SHOWN else "")
+    sources = dict.fromkeys(str(n.origin) for n in nodes[:SHOWN] if n.origin.sources)
+    return Finding(code="quant.no_int8", headline=f"{len(nodes)} x {kind} would stay in float: it has no int8 kernel",
+                   where=f"nodes {names}" + (f"; in the source {', '.join(sources)}" if sources else ""),
+                   why="a full-integer model holds no float operator")
+
+
+def _has_running_weights(node: Node) -> bool:
+    found, rule = roles(node), rule_of(node)
+    return (found is not None and rule is not None and rule.weight is not None and rule.weight_axis is not None
+            and found.weight is None and touches_reals(node))
+
+
+def _running_weights(node: Node) -> Finding:
+    return Finding(code="quant.weights", where=f"node '{node.name}'",
+                   headline=f"{node.op.kind} '{node.name}' computes its weights at run time; int8 needs constants")
+
+
+def _check_statistics(graph: Graph, statistics: Statistics, recipe: Recipe) -> None:
+    watched = watches(graph, recipe)
+    missing = [w.key for w in watched if w.key not in statistics]
+    if missing:
+        raise DataError.of("quant.statistics", f"{len(missing)} of {len(watched)} tensors were not observed, the first "
+                           f"is '{missing[0]}'", why="the statistics were taken from another model",
+                           help="calibrate this model again")
+    broken = [w.key for w in watched if statistics[w.key].nan_sample is not None]
+    if broken:
+        raise ModelError(nan_finding(broken, f"sample {statistics[broken[0]].nan_sample}"))
+
+
+def nan_finding(tensors: Sequence[str], sample: str) -> Finding:
+    """Say which tensors held NaN or infinity; the first in order of the graph is where it began."""
+    others = f", and in {len(tensors) - 1} tensors after it" if len(tensors) > 1 else ""
+    return Finding(code="quant.not_finite", headline=f"tensor '{tensors[0]}' holds NaN or infinity{others}",
+                   where=sample, why="a range cannot be found for it",
+                   help="check the sample's values and the model's pre-processing")
+
+
+def _checks(node: Node) -> Iterable[Finding]:
+    check = getattr(node.op, "check", None)
+    return check(node) if check is not None else ()
+
+
+def _random_warning() -> Finding:
+    return Finding(code="quant.random", severity=Severity.WARNING,
+                   headline="the ranges come from random samples, not from real data",
+                   why="accuracy on real inputs is unknown", help="calibrate with --data and real samples")

@@ -1,0 +1,248 @@
+"""Planning: which quantization each tensor gets, and where a requantization is needed. Nothing is changed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vitrify.ir import Graph, Node, Quantization, Tensor
+from vitrify.ops import Add, FullyConnected, PadV2, Sub
+from vitrify.quant.groups import Group, Groups
+from vitrify.quant.observe import keys
+from vitrify.quant.ranges import constant_range, range_of
+from vitrify.quant.recipe import Recipe
+from vitrify.quant.rules import Roles, fixed_output, is_real, keeps_values, roles, shared_inputs
+from vitrify.quant.scales import covered, levels_left, weight_scales
+from vitrify.quant.statistics import Range, Statistics
+
+JOIN_LEVELS = 64
+"""A member of a join with fewer levels than this, and with other readers, keeps a finer scale of its own for them."""
+
+ADD_LIMIT = 2.0 ** -19 * 1.001
+"""ADD and SUB need an output scale above 2 * largest input scale / 2**20: TFLite shifts inputs left by 20 bits and
+demands multipliers below 1. Source: TFLite kernels/add.cc."""
+
+OUTLIER = 1e3
+"""A padding constant this much larger than the values it is put around stands for infinity."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The constant weights of a node, and its bias."""
+
+    index: int
+    quantization: Quantization
+    bias: int | None
+    input: int
+
+
+@dataclass
+class Plan:
+    """What each tensor becomes; printed and tested without being applied.
+
+    activations: the quantization of each tensor computed at run time.
+    constants: that of a constant, by the node and position that read it.
+    weights: constant weights and biases by node.
+    requantize: node inputs that need another scale than their tensor has.
+    """
+
+    activations: dict[Tensor, Quantization] = field(default_factory=dict)
+    constants: dict[tuple[Node, int], Quantization] = field(default_factory=dict)
+    weights: dict[Node, Weights] = field(default_factory=dict)
+    requantize: dict[tuple[Node, int], Quantization] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        lines = [f"{t.name}: {q}" for t, q in self.activations.items()]
+        lines += [f"{n.name} weights: {w.quantization}" for n, w in self.weights.items()]
+        lines += [f"{n.name} input {i} requantized: {q}" for (n, i), q in self.requantize.items()]
+        return "\n".join(lines)
+
+    def input_scale(self, node: Node, index: int) -> Quantization:
+        """The quantization that a node sees at one of its inputs."""
+        at = node, index
+        return self.requantize.get(at) or self.constants.get(at) or self.activations[node.input(index)]
+
+
+def plan(graph: Graph, statistics: Statistics, recipe: Recipe) -> Plan:
+    """Plan the int8 form of a float graph whose nodes all have an int8 rule."""
+    return _Planner(graph, statistics, recipe).plan()
+
+
+class _Planner:
+    def __init__(self, graph: Graph, statistics: Statistics, recipe: Recipe) -> None:
+        self.graph = graph
+        self.recipe = recipe
+        self.groups = Groups()
+        self.broken: list[tuple[Node, int]] = []
+        self._natural = natural_ranges(graph, statistics, recipe)
+
+    def plan(self) -> Plan:
+        for tensor, found in self._natural.items():
+            fixed = fixed_output(tensor.producer) if tensor.producer is not None else None
+            self.groups.add(tensor, found, Quantization.per_tensor(*fixed) if fixed else None)
+        sharing = [(node, shared_inputs(node)) for node in self.graph]
+        for node, inputs in sharing:
+            self._join_outputs(node)
+            if len(inputs) == 1:
+                self._join_single(node, inputs[0])
+        for node, inputs in sharing:
+            if len(inputs) > 1:
+                self._join_many(node, inputs)
+        self._widen_sums()
+        return self._collect()
+
+    def _join_outputs(self, node: Node) -> None:
+        """Outputs of an operator that cuts its input have that input's scale, so they share one."""
+        if shared_inputs(node):
+            reals = [t for t in node.outputs if is_real(t)]
+            for other in reals[1:]:
+                self.groups.join(reals[0], other)
+
+    def _join_single(self, node: Node, index: int) -> None:
+        tensor, output = node.input(index), node.output
+        if tensor.is_constant:
+            return
+        if self.groups.can_join((tensor, output)):
+            self.groups.join(tensor, output)
+        else:
+            self.broken.append((node, index))
+
+    def _join_many(self, node: Node, inputs: tuple[int, ...]) -> None:
+        """Let the members of a join share one scale, except those that would lose much precision elsewhere."""
+        output = node.output
+        members = [(i, node.input(i)) for i in inputs if not node.input(i).is_constant]
+        whole = self.groups[output].range
+        for _, tensor in members:
+            whole = whole.join(self.groups[tensor].range)
+        target = self._target(node, [t for _, t in members], whole)
+        for index, tensor in members:
+            group = self.groups[tensor]
+            if group is self.groups[output]:
+                continue
+            fixed = group.fixed if group.fixed is not None else target
+            if fixed != target or self._loses(group, node, whole if target is None else covered(target)):
+                self.broken.append((node, index))
+            else:
+                self.groups.join(output, tensor)
+        if target is not None and self.groups[output].fixed is None:
+            self.groups[output].fixed = target
+
+    def _target(self, node: Node, members: list[Tensor], whole: Range) -> Quantization | None:
+        """The fixed quantization that the join can take over from a member, None for one made from the range."""
+        own = self.groups[node.output].fixed
+        if own is not None:
+            return own
+        for fixed in dict.fromkeys(q for t in members if (q := self.groups[t].fixed) is not None):
+            limits, step = covered(fixed), float(fixed.scale[0])
+            if limits.low - step <= whole.low and whole.high <= limits.high + step:
+                return fixed
+        return None
+
+    def _loses(self, group: Group, join: Node, whole: Range) -> bool:
+        """True when a group with readers besides the join would be left with few levels."""
+        if levels_left(group.range.with_zero(), whole) >= JOIN_LEVELS:
+            return False
+        return any(user is not join and not keeps_values(user) for t in group.members for user in t.users)
+
+    def _widen_sums(self) -> None:
+        for node in self.graph.nodes_of(Add, Sub):
+            found = roles(node)
+            output = self.groups.get(node.output)
+            if found is None or output is None or output.fixed is not None:
+                continue
+            largest = max((self._scale_at(node, i) for i in found.activations), default=0.0)
+            if float(output.quantization.scale[0]) < largest * ADD_LIMIT:
+                output.range = output.range.join(Range(0.0, largest * ADD_LIMIT * 256))
+
+    def _scale_at(self, node: Node, index: int) -> float:
+        tensor = node.input(index)
+        group = Group(range=constant_range(tensor)) if tensor.is_constant else self.groups[tensor]
+        return float(group.quantization.scale[0])
+
+    def _collect(self) -> Plan:
+        made = Plan(activations={t: self.groups[t].quantization for t in self._natural})
+        for node, index in self.broken:
+            made.requantize[node, index] = self.groups[node.output].quantization
+        for node in self.graph:
+            found = roles(node)
+            if found is None:
+                continue
+            for index in found.activations:
+                if node.input(index).is_constant:
+                    made.constants[node, index] = self._constant(node, index)
+            if found.weight is not None and found.data is not None and is_real(node.input(found.weight)):
+                made.weights[node] = self._weights(node, found, made)
+        return made
+
+    def _constant(self, node: Node, index: int) -> Quantization:
+        if index in shared_inputs(node):
+            return self.groups[node.output].quantization
+        return Group(range=constant_range(node.input(index))).quantization
+
+    def _weights(self, node: Node, found: Roles, made: Plan) -> Weights:
+        assert found.weight is not None
+        assert found.data is not None
+        tensor = node.input(found.weight)
+        bias = node.input(found.bias).data if found.bias is not None else None
+        scale = float(made.input_scale(node, found.data).scale[0])
+        assert tensor.data is not None
+        axis = self._axis(node, found)
+        return Weights(found.weight, weight_scales(tensor.data, axis, bias, scale), found.bias, found.data)
+
+    def _axis(self, node: Node, found: Roles) -> int | None:
+        default = self.recipe.fully_connected_weights if isinstance(node.op, FullyConnected) else self.recipe.weights
+        chosen = self.recipe.override(node_names(node), node.op.kind).weights or default
+        if chosen == "per-tensor":
+            return None
+        return 0 if isinstance(node.op, FullyConnected) else found.rule.weight_axis
+
+
+def node_names(node: Node) -> tuple[str, ...]:
+    """The names that a pattern may match: the file's, and those of the source model."""
+    return node.name, *(source.name for source in node.origin.sources)
+
+
+def natural_ranges(graph: Graph, statistics: Statistics, recipe: Recipe) -> dict[Tensor, Range]:
+    """Return the range of every float tensor computed at run time: observed, or derived from what it is made of."""
+    named = keys(graph)
+    found: dict[Tensor, Range] = {}
+    for tensor in _computed(graph):
+        key = named[tensor]
+        producer = tensor.producer
+        derived = producer is not None and keeps_values(producer)
+        if key in statistics and not (derived and producer is not None and not tensor.is_output):
+            names, kind = (node_names(producer), producer.op.kind) if producer is not None else ((tensor.name,), "")
+            found[tensor] = range_of(statistics[key], recipe, recipe.override(names, kind))
+        elif producer is not None and derived:
+            found[tensor] = _derived(producer, found)
+        else:
+            found[tensor] = Range(0.0, 0.0)
+    return found
+
+
+def _computed(graph: Graph) -> Iterator[Tensor]:
+    yield from (t for t in graph.inputs if is_real(t))
+    for node in graph:
+        yield from (t for t in node.outputs if is_real(t))
+
+
+def _derived(node: Node, found: Mapping[Tensor, Range]) -> Range:
+    """Join the ranges of what a node moves values from. A padding constant that stands for infinity is left out."""
+    ranges = [found[t] for i in shared_inputs(node) if not (t := node.input(i)).is_constant and t in found]
+    whole = ranges[0] if ranges else Range(0.0, 0.0)
+    for other in ranges[1:]:
+        whole = whole.join(other)
+    for index in shared_inputs(node):
+        if node.input(index).is_constant:
+            constant = constant_range(node.input(index))
+            if not (isinstance(node.op, PadV2) and stands_for_infinity(constant, whole)):
+                whole = whole.join(constant)
+    return whole
+
+
+def stands_for_infinity(constant: Range, values: Range) -> bool:
+    """True for a padding value so far out that no value is meant by it."""
+    largest = max(abs(values.low), abs(values.high))
+    return max(abs(constant.low), abs(constant.high)) > OUTLIER * max(largest, float(np.finfo(np.float32).tiny))

@@ -1,0 +1,139 @@
+"""The recipe: what is quantized how, as data that a person can read, edit and keep as TOML."""
+
+from __future__ import annotations
+
+import fnmatch
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from vitrify.core.errors import UsageError
+from vitrify.core.files import write_atomically
+from vitrify.core.findings import Finding
+
+Calibrator = Literal["minmax", "percentile", "mse"]
+IoType = Literal["int8", "uint8", "float32"]
+Weights = Literal["per-axis", "per-tensor"]
+
+
+class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Another choice for some nodes: those whose name matches ``name`` and whose operator is ``operator``.
+
+    ``name`` is a pattern with ``*`` and ``?`` over node names, of the file or of the source model; empty matches all,
+    as does an empty ``operator``. What is None here stays as the recipe says.
+    """
+
+    name: str = ""
+    operator: str = ""
+    calibrator: Calibrator | None = None
+    percentile: float | None = None
+    weights: Weights | None = None
+
+    def matches(self, names: tuple[str, ...], operator: str) -> bool:
+        """True for a node with these names and this operator."""
+        named = not self.name or any(fnmatch.fnmatchcase(n, self.name) for n in names)
+        return named and (not self.operator or self.operator.upper() == operator.upper())
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is quantized how.
+
+    calibrator: how a range is found from what was observed. ``minmax`` takes all that was seen; ``percentile`` leaves
+        out the outermost values on both sides, so that ``percentile`` per cent stay; ``mse`` takes the range with the
+        least mean squared error of rounding and clipping together.
+    weights, fully_connected_weights: one scale per output channel, or one for the whole tensor. Older compilers and
+        runtimes for small devices read only the first scale of FULLY_CONNECTED, so one is what it gets by default.
+    input_type, output_type: the element type of the file's own inputs and outputs.
+    outputs: ``split`` takes outputs that join parts of very different range apart; ``keep`` leaves them.
+    split_levels: an output is taken apart when a part would be left with fewer of the 256 levels.
+    bias_correction: correct each bias by the mean error that rounding the weights brings to its channel.
+    equalize: balance the weight ranges of depthwise convolutions and their neighbours first.
+    """
+
+    calibrator: Calibrator = "minmax"
+    percentile: float = 99.99
+    weights: Weights = "per-axis"
+    fully_connected_weights: Weights = "per-tensor"
+    input_type: IoType = "int8"
+    output_type: IoType = "int8"
+    outputs: Literal["split", "keep"] = "split"
+    split_levels: int = 32
+    overrides: tuple[Override, ...] = ()
+
+    def __post_init__(self) -> None:
+        percentiles = [self.percentile, *(o.percentile for o in self.overrides if o.percentile is not None)]
+        wrong = [p for p in percentiles if not 50 < p <= 100]
+        if wrong:
+            raise UsageError.of("recipe.percentile", f"percentile must be above 50 and at most 100, got {wrong[0]:g}")
+        if not 1 <= self.split_levels <= 256:
+            raise UsageError.of("recipe.split_levels", f"split_levels must be in 1..256, got {self.split_levels}")
+
+    @property
+    def needs_histograms(self) -> bool:
+        """True when some range is found from a histogram, not only from smallest and largest value."""
+        return any(c in ("percentile", "mse") for c in (self.calibrator, *(o.calibrator for o in self.overrides)))
+
+    def override(self, names: tuple[str, ...], operator: str) -> Override:
+        """Return what holds for a node: the overrides that match, later ones first."""
+        chosen = Override()
+        for rule in self.overrides:
+            if rule.matches(names, operator):
+                given = {f: v for f in rule.__struct_fields__ if (v := getattr(rule, f)) is not None}
+                chosen = msgspec.structs.replace(chosen, **given)
+        return chosen
+
+
+def load_recipe(path: Path | str) -> Recipe:
+    """Read a recipe from a TOML file.
+
+    Raises:
+        UsageError: the file cannot be read, is not TOML, or has unknown keys or values; says where.
+    """
+    source = Path(path)
+    try:
+        return parse_recipe(source.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError.of("recipe.read", f"cannot read the recipe {source}: {error}", where=str(source)) from error
+    except UsageError as error:
+        raise UsageError([msgspec.structs.replace(f, where=f.where or str(source)) for f in error.findings]) from error
+
+
+def parse_recipe(text: str) -> Recipe:
+    """Read a recipe from TOML text.
+
+    Raises:
+        UsageError: not TOML, or unknown keys or values.
+    """
+    try:
+        return msgspec.convert(tomllib.loads(text), Recipe)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError.of("recipe.toml", f"the recipe is not TOML: {error}") from error
+    except msgspec.ValidationError as error:
+        known = ", ".join(Recipe.__struct_fields__)
+        raise UsageError(Finding(code="recipe.value", headline=f"the recipe is wrong: {error}",
+                                 help=f"keys are {known}; an [[overrides]] table has "
+                                      f"{', '.join(Override.__struct_fields__)}")) from error
+
+
+def format_recipe(recipe: Recipe) -> str:
+    """Return the recipe as TOML text that reads back to the same recipe."""
+    plain = msgspec.to_builtins(recipe)
+    lines = [f"{key} = {_toml(value)}" for key, value in plain.items() if key != "overrides"]
+    for rule in plain["overrides"]:
+        lines += ["", "[[overrides]]", *(f"{k} = {_toml(v)}" for k, v in rule.items() if v not in (None, ""))]
+    return "\n".join(lines) + "\n"
+
+
+def save_recipe(recipe: Recipe, path: Path | str) -> None:
+    """Write the recipe as TOML, whole or not at all."""
+    write_atomically(path, format_recipe(recipe).encode())
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    return repr(value)

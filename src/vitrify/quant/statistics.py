@@ -1,0 +1,222 @@
+"""What calibration saw: ranges and histograms per tensor. Merging is exact, whatever the order of the samples."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from vitrify.core.errors import DataError
+from vitrify.core.files import write_atomically
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+BINS = 4096
+"""Bins of a histogram over [-top, top), top being a power of two: halves and doubles of it share bin borders."""
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Smallest and largest value."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """Largest minus smallest."""
+        return self.high - self.low
+
+    def join(self, other: Range) -> Range:
+        """The range that holds both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+    def with_zero(self) -> Range:
+        """The range widened to hold zero, which a quantized tensor must represent exactly."""
+        return Range(min(self.low, 0.0), max(self.high, 0.0))
+
+    def clip(self, low: float, high: float) -> Range:
+        """The part between two limits."""
+        return Range(min(max(self.low, low), high), max(min(self.high, high), low))
+
+
+class Histogram:
+    """Counts of values in equal bins over a range that doubles when larger values come.
+
+    All borders are powers of two apart, so a histogram that grew equals one that was wide from the start: the counts
+    depend on the values seen, not on their order.
+    """
+
+    def __init__(self, top: float = 0.0, counts: Array | None = None) -> None:
+        self.top = top
+        self.counts: Array = np.zeros(BINS, np.int64) if counts is None else counts
+
+    def add(self, values: Array, largest: float) -> None:
+        """Count ``values``, none of which is larger than ``largest`` in magnitude."""
+        if largest <= 0 or not np.isfinite(largest):
+            largest = float(np.finfo(np.float32).tiny)
+        self._grow(float(2.0 ** np.ceil(np.log2(largest) + 1e-9)))
+        scaled = values.astype(np.float64) * (BINS / 2 / self.top) + BINS / 2
+        bins = np.clip(np.floor(scaled), 0, BINS - 1).astype(np.int64)
+        self.counts += np.bincount(bins, minlength=BINS)
+
+    def _grow(self, top: float) -> None:
+        if self.top == 0:
+            self.top = top
+        while self.top < top:
+            half = self.counts.reshape(-1, 2).sum(axis=1)
+            self.counts = np.concatenate([np.zeros(BINS // 4, np.int64), half, np.zeros(BINS // 4, np.int64)])
+            self.top *= 2
+
+    def merge(self, other: Histogram) -> None:
+        """Add the counts of another histogram."""
+        if other.top == 0:
+            return
+        copy = Histogram(other.top, other.counts.copy())
+        self._grow(copy.top)
+        copy._grow(self.top)
+        self.counts = self.counts + copy.counts
+
+    @property
+    def centers(self) -> Array:
+        """The middle of each bin."""
+        step = 2 * self.top / BINS
+        middle: Array = (np.arange(BINS) + 0.5) * step - self.top
+        return middle
+
+    def percentile(self, share: float) -> Range:
+        """The range that leaves out ``(100 - share) / 2`` per cent of the values on each side."""
+        total = int(self.counts.sum())
+        if total == 0:
+            return Range(0.0, 0.0)
+        cut = (1 - share / 100) / 2 * total
+        running = np.cumsum(self.counts)
+        low = int(np.searchsorted(running, cut, side="right"))
+        high = int(np.searchsorted(running, total - cut, side="left"))
+        step = 2 * self.top / BINS
+        return Range(low * step - self.top, (high + 1) * step - self.top)
+
+
+class TensorStatistics:
+    """What was seen of one tensor. ``low`` and ``high`` are infinite the wrong way round while nothing was seen.
+
+    ``axis_low`` and ``axis_high`` hold, by axis, the range of each index where that was asked for. ``nan_sample`` is
+    the number of the first sample with a NaN or an infinity.
+    """
+
+    def __init__(self) -> None:
+        self.low = np.inf
+        self.high = -np.inf
+        self.histogram: Histogram | None = None
+        self.axis_low: dict[int, Array] = {}
+        self.axis_high: dict[int, Array] = {}
+        self.nan_sample: int | None = None
+
+    @property
+    def range(self) -> Range:
+        """The range of all values, [0, 0] when nothing was seen."""
+        return Range(float(self.low), float(self.high)) if self.low <= self.high else Range(0.0, 0.0)
+
+    def merge(self, other: TensorStatistics) -> None:
+        """Take in what another run saw of the same tensor."""
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        for axis in other.axis_low:
+            mine_low, mine_high = self.axis_low.get(axis), self.axis_high.get(axis)
+            low, high = other.axis_low[axis], other.axis_high[axis]
+            self.axis_low[axis] = low if mine_low is None else np.minimum(mine_low, low)
+            self.axis_high[axis] = high if mine_high is None else np.maximum(mine_high, high)
+        if other.histogram is not None:
+            self.histogram = self.histogram or Histogram()
+            self.histogram.merge(other.histogram)
+        if other.nan_sample is not None:
+            self.nan_sample = min(other.nan_sample, self.nan_sample if self.nan_sample is not None else 1 << 62)
+
+
+class Statistics:
+    """The statistics of a run by tensor name, and how many samples went in."""
+
+    def __init__(self, tensors: Mapping[str, TensorStatistics] | None = None, samples: int = 0, key: str = "",
+                 is_random: bool = False) -> None:
+        self.tensors: dict[str, TensorStatistics] = dict(tensors or {})
+        self.samples = samples
+        self.key = key
+        self.is_random = is_random
+
+    def __getitem__(self, name: str) -> TensorStatistics:
+        return self.tensors[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def merge(self, other: Statistics) -> None:
+        """Take in the statistics of other samples on the same model."""
+        for name, seen in other.tensors.items():
+            self.tensors.setdefault(name, TensorStatistics()).merge(seen)
+        self.samples += other.samples
+        self.is_random = self.is_random or other.is_random
+
+    def save(self, path: Path | str) -> None:
+        """Write everything to a .npz file, whole or not at all. Equal statistics give equal bytes."""
+        names = list(self.tensors)
+        arrays: dict[str, Array] = {
+            "ranges": np.array([(self.tensors[n].low, self.tensors[n].high) for n in names], np.float64).reshape(-1, 2),
+            "nan": np.array([-1 if (s := self.tensors[n].nan_sample) is None else s for n in names], np.int64),
+            "tops": np.array([h.top if (h := self.tensors[n].histogram) else -1.0 for n in names], np.float64),
+        }
+        for index, name in enumerate(names):
+            seen = self.tensors[name]
+            if seen.histogram is not None:
+                arrays[f"counts/{index}"] = seen.histogram.counts
+            for axis in sorted(seen.axis_low):
+                arrays[f"axis/{index}/{axis}"] = np.stack([seen.axis_low[axis], seen.axis_high[axis]])
+        header = msgspec.json.encode({"names": names, "samples": self.samples, "key": self.key,
+                                      "is_random": self.is_random})
+        write_atomically(path, _archive({"header": np.frombuffer(header, np.uint8), **arrays}))
+
+    @classmethod
+    def load(cls, path: Path | str) -> Statistics:
+        """Read what ``save`` wrote.
+
+        Raises:
+            DataError: the file is missing, damaged, or something else.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                return cls._from(stored)
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, msgspec.DecodeError) as error:
+            raise DataError.of("statistics.read", f"{path} holds no calibration statistics: {error}",
+                               where=str(path), help="remove the file and calibrate again") from error
+
+    @classmethod
+    def _from(cls, stored: Mapping[str, Array]) -> Statistics:
+        header = msgspec.json.decode(stored["header"].tobytes())
+        tensors = {name: TensorStatistics() for name in header["names"]}
+        for index, seen in enumerate(tensors.values()):
+            seen.low, seen.high = map(float, stored["ranges"][index])
+            seen.nan_sample = int(n) if (n := stored["nan"][index]) >= 0 else None
+            if stored["tops"][index] >= 0:
+                seen.histogram = Histogram(float(stored["tops"][index]), stored[f"counts/{index}"])
+        listed = list(tensors.values())
+        for key in stored:
+            if key.startswith("axis/"):
+                _, index_text, axis = key.split("/")
+                seen = listed[int(index_text)]
+                seen.axis_low[int(axis)], seen.axis_high[int(axis)] = stored[key]
+        return cls(tensors, int(header["samples"]), str(header["key"]), bool(header["is_random"]))
+
+
+def _archive(arrays: Mapping[str, Array]) -> bytes:
+    """A .npz without times in it, so that equal arrays give equal bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w") as stream:
+                np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
