@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from vitrify.core.errors import UnsupportedError
+from vitrify.ir.dtypes import DType
 from vitrify.ir.int8 import Int8Rule
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Operator:
     """The name of its options table in the schema, None when it has none."""
     int8: ClassVar[Int8Rule | None] = None
     """How it is quantized to int8; None when the runtime has no int8 kernel for it."""
+    versions: ClassVar[dict[DType, int]] = {}
+    """The version that each element type of the first input needs; 1 for all others."""
 
     @property
     def kind(self) -> str:
@@ -62,7 +65,8 @@ class Operator:
 
     def version(self, node: Node) -> int:
         """Return the version of the TFLite operator that the types and attributes of ``node`` need."""
-        return 1
+        first = next((tensor for tensor in node.inputs if tensor is not None), None)
+        return self.versions.get(first.dtype, 1) if first is not None else 1
 
     def check(self, node: Node) -> Iterator[Finding]:
         """Yield what the runtime would refuse, or die of, when it prepares ``node``."""

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import operator
+from vitrify.ops import versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, given
 from vitrify.ops.elementwise import Elementwise
 from vitrify.ops.reference.special import erf
@@ -22,6 +24,7 @@ class Relu(Elementwise):
     """max(x, 0)."""
 
     name = "RELU"
+    versions = {DType.INT8: 2, DType.UINT8: 2, DType.INT16: 3}
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -34,6 +37,7 @@ class Relu6(Elementwise):
     """x held within 0 and 6."""
 
     name = "RELU6"
+    versions = versions.INT8_INT16
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -71,6 +75,7 @@ class LeakyRelu(Elementwise):
 
     name = "LEAKY_RELU"
     options = "LeakyReluOptions"
+    versions = {DType.INT16: 2}
     alpha: float = 0.0
 
     def compute(self, x: Array) -> Array:
@@ -117,10 +122,11 @@ class Logistic(Elementwise):
     """1 / (1 + exp(-x))."""
 
     name = "LOGISTIC"
+    versions = versions.INT8_INT16
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        return 1 / (1 + np.exp(-x))
+        return np.where(x < -9, np.exp(x), 1 / (1 + np.exp(-x)))      # exp alone stays exact in the tail
 
 
 @operator
@@ -129,6 +135,7 @@ class Tanh(Elementwise):
     """The hyperbolic tangent."""
 
     name = "TANH"
+    versions = versions.INT8_INT16
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -158,6 +165,7 @@ class Gelu(Elementwise):
 
     name = "GELU"
     options = "GeluOptions"
+    versions = {DType.INT8: 2, DType.UINT8: 2}
     approximate: bool = False
 
     def compute(self, x: Array) -> Array:
@@ -174,6 +182,7 @@ class Softmax(Elementwise):
 
     name = "SOFTMAX"
     options = "SoftmaxOptions"
+    versions = versions.INT8_INT16
     beta: float = 0.0
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -195,6 +204,7 @@ class LogSoftmax(Elementwise):
 
     name = "LOG_SOFTMAX"
     options = "LogSoftmaxOptions"
+    versions = versions.INT8
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the input's type; it must have a last axis."""

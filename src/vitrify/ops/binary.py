@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect, given
 from vitrify.ops.elementwise import BinaryElementwise
@@ -43,6 +46,13 @@ class Add(BinaryElementwise):
         """Return the values for ``a`` and ``b``."""
         return np.asarray(a + b)
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x = node.input(0)
+        if x.dtype is DType.INT16:
+            return 5 if x.quantization is None else (1 if self.pot_scale_int16 else 3)
+        return {DType.INT8: 2, DType.INT64: 4}.get(x.dtype, 1)
+
 
 @operator
 @dataclass(frozen=True)
@@ -58,6 +68,17 @@ class Sub(BinaryElementwise):
         """Return the values for ``a`` and ``b``."""
         return np.asarray(a - b)
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x = node.input(0)
+        if x.dtype is DType.INT16 and not self.pot_scale_int16:
+            return 5
+        if x.dtype is DType.INT64:
+            return 4
+        if versions.broadcasts_beyond_4d(node):
+            return 3
+        return 2 if x.dtype is DType.INT8 else 1
+
 
 @operator
 @dataclass(frozen=True)
@@ -71,6 +92,21 @@ class Mul(BinaryElementwise):
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
         return np.asarray(a * b)
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x = node.input(0)
+        quantizations = [t.quantization for t in (x, node.input(1), node.output) if t.quantization is not None]
+        if x.dtype is DType.UINT32 or (x.dtype is DType.INT16 and x.quantization is None):
+            return 7
+        special = {DType.COMPLEX64: 6, DType.INT64: 5, DType.INT16: 4}.get(x.dtype)
+        if special:
+            return special
+        if len(quantizations) == 3:
+            first, second, out = (float(q.scale[0]) for q in quantizations)
+            if first * second >= out:
+                return 3
+        return 2 if x.dtype is DType.INT8 else 1
 
 
 @operator
@@ -86,6 +122,10 @@ class Div(BinaryElementwise):
         """Return the values for ``a`` and ``b``."""
         return divide(a, b)
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 2 if versions.broadcasts_beyond_4d(node) else 1
+
 
 @operator
 @dataclass(frozen=True)
@@ -99,6 +139,14 @@ class Maximum(BinaryElementwise):
         """Return the values for ``a`` and ``b``."""
         return np.maximum(a, b)
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if node.input(0).dtype is DType.INT16:
+            return 4
+        if versions.broadcasts_beyond_4d(node):
+            return 3
+        return 2 if node.input(0).dtype is DType.INT8 else 1
+
 
 @operator
 @dataclass(frozen=True)
@@ -111,6 +159,14 @@ class Minimum(BinaryElementwise):
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
         return np.minimum(a, b)
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if node.input(0).dtype is DType.INT16:
+            return 4
+        if versions.broadcasts_beyond_4d(node):
+            return 3
+        return 2 if node.input(0).dtype is DType.INT8 else 1
 
 
 @operator
@@ -133,6 +189,7 @@ class SquaredDifference(BinaryElementwise):
 
     name = "SQUARED_DIFFERENCE"
     options = "SquaredDifferenceOptions"
+    versions = versions.INT8
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -146,6 +203,7 @@ class FloorDiv(BinaryElementwise):
 
     name = "FLOOR_DIV"
     options = "FloorDivOptions"
+    versions = {DType.FLOAT32: 2, DType.INT8: 3, DType.INT16: 3}
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -159,6 +217,7 @@ class FloorMod(BinaryElementwise):
 
     name = "FLOOR_MOD"
     options = "FloorModOptions"
+    versions = {DType.INT8: 2, DType.INT16: 2}
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""

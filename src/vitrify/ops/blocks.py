@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.base import (
     Array,
     Arrays,
@@ -31,6 +34,7 @@ class SpaceToDepth(Operator):
 
     name = "SPACE_TO_DEPTH"
     options = "SpaceToDepthOptions"
+    versions = versions.INT8
     block_size: int = 0
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -58,6 +62,7 @@ class DepthToSpace(Operator):
 
     name = "DEPTH_TO_SPACE"
     options = "DepthToSpaceOptions"
+    versions = versions.INT8
     block_size: int = 0
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -88,6 +93,13 @@ class BatchBlocks(Operator):
         expect(self, 0 < len(block) < len(x.shape) and len(borders) == 2 * len(block) and min(block) > 0
                and min(borders) >= 0, f"has block {list(block)} and borders {list(borders)} for {list(x.shape)}", inputs)
         return block, list(zip(borders[::2], borders[1::2], strict=True))
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x = node.input(0)
+        if x.dtype is DType.INT16:
+            return 4
+        return 3 if len(x.shape) != 4 else versions.INT8.get(x.dtype, 1)
 
 
 @operator

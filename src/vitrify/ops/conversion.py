@@ -11,7 +11,9 @@ import numpy as np
 
 from vitrify.core.errors import UnsupportedError
 from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect, given
 from vitrify.ops.elementwise import Elementwise
 
@@ -28,6 +30,13 @@ class Quantize(Operator):
         """Return int8 for real values, else the input's type; the output tensor may say another."""
         (x,) = given(self, inputs, 1)
         return [TensorType(DType.INT8 if x.dtype.is_float else x.dtype, x.shape)]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if DType.INT4 in (node.input(0).dtype, node.output.dtype):
+            return 4
+        per_axis = node.output.quantization is not None and node.output.quantization.is_per_axis
+        return 3 if per_axis else (2 if node.output.dtype is DType.INT16 else 1)
 
 
 @operator
@@ -49,6 +58,13 @@ class Dequantize(Operator):
         if x.dtype.kind != "f":
             raise UnsupportedError.of("ops.reference", f"DEQUANTIZE of {x.dtype.name} needs the tensor's scale")
         return [x.astype(np.float32)]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        special = {DType.INT4: 6, DType.INT16: 3, DType.FLOAT16: 3}.get(node.input(0).dtype)
+        if special:
+            return special
+        return (5 if versions.has_axis(node, 0) else 2) if node.input(0).dtype is DType.INT8 else 1
 
 
 @operator
@@ -74,6 +90,17 @@ class Cast(Operator):
             raise UnsupportedError.of("ops.reference", f"CAST to {wanted.label} has no numpy reference")
         with np.errstate(invalid="ignore"):      # the runtime gives some integer for nan without a word
             return [x.astype(wanted.numpy)]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        types = (node.input(0).dtype, node.output.dtype)
+        if DType.BFLOAT16 in types:
+            return 7
+        if types == (DType.INT4, DType.FLOAT32):
+            return 6
+        if DType.FLOAT64 in types or DType.FLOAT16 in types:
+            return 5
+        return next((v for t, v in ((DType.UINT16, 4), (DType.INT8, 3), (DType.UINT32, 2)) if t in types), 1)
 
 
 @operator
@@ -103,6 +130,10 @@ class FakeQuant(Elementwise):
         least, most = (np.float32(low) - zero) * step, (np.float32(high) - zero) * step
         steps = np.floor((np.clip(x, least, most) - least) / step + np.float32(0.5))
         return steps * step + least
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 2 if self.narrow_range else 1
 
 
 @operator

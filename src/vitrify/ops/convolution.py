@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.attributes import Activation, Padding
 from vitrify.ops.base import (
     Array,
@@ -82,7 +84,7 @@ class Conv2D(Operator):
         return [TensorType(x.dtype, (x.shape[0], height, width, w.shape[0]))]
 
     def evaluate(self, inputs: Arrays) -> list[Array]:
-        """Convolve by gathering the windows and one matrix product per group."""
+        """Convolve, add the bias, activate."""
         x, w = given(self, inputs, 2, 3)
         out = conv.convolve(x, w, self.windows(w.shape), self.padding)
         return [activate(add_bias(out, inputs, 2), self.fused_activation_function)]
@@ -91,6 +93,19 @@ class Conv2D(Operator):
         """One for each output element, tap and input channel of the group."""
         weights = node.input(1)
         return node.output.size * (weights.size // max(1, weights.shape[0]))
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x, weights = node.input(0), node.input(1)
+        if x.dtype is DType.INT16 and weights.dtype is DType.INT8 and self.quantized_bias_type:
+            return 8
+        if x.shape[3] != weights.shape[3]:
+            return 6
+        if x.dtype is DType.INT16:
+            return 4
+        if versions.is_hybrid(node):
+            return 5 if versions.has_axis(node, 1) else 2
+        return {(DType.INT8, DType.INT8): 3, (DType.INT8, DType.INT4): 7}.get((x.dtype, weights.dtype), 1)
 
 
 @operator
@@ -141,6 +156,16 @@ class DepthwiseConv2D(Operator):
         weights = node.input(1)
         return node.output.size * weights.shape[1] * weights.shape[2]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x, weights = node.input(0), node.input(1)
+        if x.dtype is DType.INT16:
+            return 5
+        if versions.is_hybrid(node):
+            return 6 if versions.has_axis(node, 1) else 4
+        dilated = (self.dilation_h_factor, self.dilation_w_factor) != (1, 1)
+        return {(DType.INT8, DType.INT8): 3, (DType.INT8, DType.INT4): 7}.get((x.dtype, weights.dtype), 1 + dilated)
+
 
 @operator
 @dataclass(frozen=True)
@@ -190,3 +215,13 @@ class TransposeConv(Operator):
         """One for each input element, tap and output channel."""
         weights: Tensor = node.input(1)
         return node.input(2).size * (weights.size // max(1, weights.shape[3]))
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if node.input(2).dtype is DType.INT16 and node.input(1).dtype is DType.INT8 and self.quantized_bias_type:
+            return 5
+        if self.fused_activation_function != Activation.NONE:
+            return 4
+        if node.optional(3) is not None:
+            return 3
+        return 2 if node.input(1).dtype is DType.INT8 else 1

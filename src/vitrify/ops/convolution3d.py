@@ -58,7 +58,7 @@ class Conv3D(Volume):
         return [TensorType(x.dtype, (x.shape[0], *sizes, w.shape[4]))]
 
     def evaluate(self, inputs: Arrays) -> list[Array]:
-        """Convolve by gathering the windows and a matrix product."""
+        """Convolve, add the bias, activate."""
         x, w = given(self, inputs, 2, 3)
         out = conv.convolve(x, w.transpose(4, 0, 1, 2, 3), self.windows(w.shape), self.padding)
         bias = inputs[2] if len(inputs) > 2 else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops.base import (
     Array,
@@ -77,6 +78,7 @@ class Range(Operator):
 
     name = "RANGE"
     options = "RangeOptions"
+    versions = {DType.INT64: 2}
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type; the length comes from the values."""
@@ -114,6 +116,10 @@ class Fill(Operator):
         (inferred,) = infer_from_arrays(self, inputs)
         _, value = given(self, inputs, 2)
         return [np.full(inferred.shape, value.reshape(())[()], value.dtype)]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return {DType.FLOAT16: 4, DType.INT8: 3, DType.INT16: 3, DType.BOOL: 2, DType.STRING: 2}.get(node.input(1).dtype, 1)
 
 
 @operator

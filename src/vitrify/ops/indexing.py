@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, axis_of, constant_ints, expect, given, refuse
 
 
@@ -52,6 +54,15 @@ class Gather(Operator):
                   for row, chosen in zip(rows, indices.reshape(-1, *indices.shape[batch:]), strict=True)]
         return [np.array(picked, x.dtype).reshape(shape)]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x, indices = node.input(0).dtype, node.input(1).dtype
+        if x is DType.INT4:
+            return 7
+        if indices is DType.INT16:
+            return 6
+        return 5 if self.batch_dims else {DType.INT8: 2, DType.BOOL: 3, DType.INT16: 4}.get(x, 1)
+
 
 @operator
 @dataclass(frozen=True)
@@ -75,6 +86,12 @@ class GatherND(Operator):
         expect(self, indices.size == 0 or bool((indices >= 0).all() and (indices < x.shape[:depth]).all()),
                f"takes an index outside of {list(x.shape)}", inputs)
         return [x[tuple(np.moveaxis(indices, -1, 0))]]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if node.input(0).dtype is DType.BOOL:
+            return 5
+        return 4 if node.input(1).dtype is DType.INT16 else {DType.STRING: 2, DType.INT16: 3}.get(node.input(0).dtype, 1)
 
 
 @operator
@@ -153,6 +170,12 @@ class TopKV2(Operator):
         order = order[..., :int(count.reshape(-1)[0])]
         return [np.take_along_axis(x, order, axis=-1), order.astype(np.int16 if count.dtype == np.int16 else np.int32)]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if DType.INT16 in (node.input(0).dtype, node.input(1).dtype, node.outputs[1].dtype):
+            return 3
+        return versions.INT8.get(node.input(0).dtype, 1)
+
 
 @operator
 @dataclass(frozen=True)
@@ -176,6 +199,10 @@ class EmbeddingLookup(Operator):
             return super().evaluate(inputs)
         expect(self, ids.size == 0 or (ids.min() >= 0 and ids.max() < len(table)), "takes an id outside of the table", inputs)
         return [table[ids]]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 4 if node.input(1).dtype is DType.INT4 or versions.has_axis(node, 1) else 1
 
 
 @operator

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, Shape, TensorType, axis_of, constant_ints, expect, given
 from vitrify.ops.elementwise import activate
@@ -25,6 +28,7 @@ class Concatenation(Operator):
 
     name = "CONCATENATION"
     options = "ConcatenationOptions"
+    versions = {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4}
     axis: int = 0
     fused_activation_function: Activation = Activation.NONE
 
@@ -54,6 +58,7 @@ class Pack(Operator):
 
     name = "PACK"
     options = "PackOptions"
+    versions = {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4}
     values_count: int = 0
     axis: int = 0
 
@@ -78,6 +83,7 @@ class Unpack(Operator):
 
     name = "UNPACK"
     options = "UnpackOptions"
+    versions = {DType.INT8: 2, DType.UINT8: 2, DType.BOOL: 3, DType.INT16: 4}
     num: int = 0
     axis: int = 0
 
@@ -123,6 +129,10 @@ class Split(Operator):
         axis = self._axis(tuple(int(a) for a in axes.reshape(-1)), x.shape, inputs)
         return list(np.split(x, self.num_splits, axis=axis))
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return {DType.INT8: 2, DType.INT32: 3, DType.INT16: 4}.get(node.input(1).dtype, 1)
+
 
 @operator
 @dataclass(frozen=True)
@@ -131,6 +141,7 @@ class SplitV(Operator):
 
     name = "SPLIT_V"
     options = "SplitVOptions"
+    versions = versions.INT8
     num_splits: int = 0
 
     def _parts(self, sizes: Shape, axes: Shape, shape: Shape, inputs: Inputs | Arrays) -> tuple[Shape, int]:

@@ -11,7 +11,9 @@ import numpy as np
 
 from vitrify.core.errors import UnsupportedError
 from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, given
 from vitrify.ops.elementwise import BinaryElementwise, Elementwise
 
@@ -31,6 +33,7 @@ class Less(Comparison):
 
     name = "LESS"
     options = "LessOptions"
+    versions = versions.INT8_INT16
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -44,6 +47,7 @@ class LessEqual(Comparison):
 
     name = "LESS_EQUAL"
     options = "LessEqualOptions"
+    versions = versions.INT8
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -57,6 +61,7 @@ class Greater(Comparison):
 
     name = "GREATER"
     options = "GreaterOptions"
+    versions = versions.INT8
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -70,6 +75,7 @@ class GreaterEqual(Comparison):
 
     name = "GREATER_EQUAL"
     options = "GreaterEqualOptions"
+    versions = versions.INT8_INT16
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -83,6 +89,7 @@ class Equal(Comparison):
 
     name = "EQUAL"
     options = "EqualOptions"
+    versions = {DType.INT8: 2, DType.STRING: 3, DType.INT16: 4}
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -96,6 +103,7 @@ class NotEqual(Comparison):
 
     name = "NOT_EQUAL"
     options = "NotEqualOptions"
+    versions = {DType.INT8: 2, DType.STRING: 3}
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -187,6 +195,10 @@ class Select(Selection):
             condition = condition.reshape(-1, *[1] * (x.ndim - 1))
         return [np.where(condition, x, y)]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 3 if any(len(t.shape) == 5 for t in node.inputs if t is not None) else 1
+
 
 @operator
 @dataclass(frozen=True)
@@ -217,3 +229,7 @@ class Where(Operator):
         """List the positions in order."""
         (condition,) = given(self, inputs, 1)
         return [np.argwhere(condition).astype(np.int64)]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 1 if node.input(0).dtype is DType.BOOL else 2

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, expect_rank, given
 from vitrify.ops.elementwise import activate
@@ -69,6 +71,28 @@ class FullyConnected(Operator):
         """One for each output element and input of its row."""
         return node.output.size * node.input(1).shape[-1]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x, weights = node.input(0).dtype, node.input(1).dtype
+        hybrid = versions.is_hybrid(node)
+        if (x, weights) == (DType.INT16, DType.INT4):
+            return 13
+        if hybrid and versions.has_axis(node, 1):
+            return 12
+        if (x, weights) == (DType.INT16, DType.INT8) and self.quantized_bias_type:
+            return 11
+        if "sparsity" in node.input(1).extras:
+            return 8
+        if versions.is_all(node, DType.INT16):
+            return 7
+        if len(node.inputs) == 2:
+            return 6
+        if self.keep_num_dims:
+            return 5
+        if hybrid:
+            return 9 if self.asymmetric_quantize_inputs else 3
+        return {(DType.INT8, DType.INT8): 4, (DType.INT8, DType.INT4): 10}.get((x, weights), 2 if self.weights_format else 1)
+
 
 @operator
 @dataclass(frozen=True)
@@ -99,3 +123,9 @@ class BatchMatMul(Operator):
     def macs(self, node: Node) -> int:
         """One for each output element and element of its row."""
         return node.output.size * node.input(0).shape[-2 if self.adj_x else -1]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if versions.is_hybrid(node) and self.asymmetric_quantize_inputs:
+            return 4
+        return versions.INT8_INT16.get(node.input(0).dtype, 1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.ir.operator import operator
+from vitrify.ops import versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array
 from vitrify.ops.elementwise import Elementwise, activate
@@ -22,6 +23,7 @@ class L2Normalization(Elementwise):
 
     name = "L2_NORMALIZATION"
     options = "L2NormOptions"
+    versions = versions.INT8
     fused_activation_function: Activation = Activation.NONE
 
     def compute(self, x: Array) -> Array:
@@ -44,6 +46,9 @@ class LocalResponseNormalization(Elementwise):
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        squares = np.pad(x * x, [*[(0, 0)] * (x.ndim - 1), (self.radius, self.radius)])
-        windows = np.lib.stride_tricks.sliding_window_view(squares, 2 * self.radius + 1, axis=-1)
-        return np.asarray(x * (self.bias + self.alpha * windows.sum(axis=-1)) ** -self.beta)
+        # The runtime's window ends before channel c + radius.
+        total = np.cumsum(np.pad(x * x, [*[(0, 0)] * (x.ndim - 1), (1, 0)]), axis=-1)
+        channels = np.arange(x.shape[-1])
+        ends = np.minimum(channels + self.radius, x.shape[-1])
+        windows = total[..., ends] - total[..., np.maximum(channels - self.radius, 0)]
+        return np.asarray(x * (self.bias + self.alpha * windows) ** -self.beta)

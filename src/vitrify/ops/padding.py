@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, constant_ints, expect, given, infer_from_arrays
 
 
@@ -32,6 +35,13 @@ class Padded(Operator):
         value = inputs[2] if len(inputs) > 2 else None
         fill = x.dtype.type(0) if value is None else value.reshape(-1)[0]
         return [np.pad(x, amounts.reshape(-1, 2).tolist(), constant_values=fill)]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x = node.input(0)
+        if x.dtype is DType.BOOL:
+            return 5
+        return 4 if len(x.shape) > 4 else versions.INT8_INT16.get(x.dtype, 1)
 
 
 @operator
@@ -59,6 +69,7 @@ class MirrorPad(Padded):
 
     name = "MIRROR_PAD"
     options = "MirrorPadOptions"
+    versions = versions.INT8_INT16
     mode: int = 0
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -77,3 +88,7 @@ class MirrorPad(Padded):
         infer_from_arrays(self, inputs)
         pairs = amounts.reshape(-1, 2).tolist()
         return [np.pad(x, pairs, mode="symmetric") if self.mode else np.pad(x, pairs, mode="reflect")]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the type needs."""
+        return self.versions.get(node.input(0).dtype, 1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.attributes import Activation, Padding
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect_rank, given
 from vitrify.ops.elementwise import activate
@@ -65,6 +66,7 @@ class AveragePool2D(Pool2D):
     """The mean of each window."""
 
     name = "AVERAGE_POOL_2D"
+    versions = versions.INT8_INT16
 
     def pool(self, x: Array) -> Array:
         """Return the means; integers are rounded, halves away from zero."""
@@ -80,6 +82,7 @@ class MaxPool2D(Pool2D):
     """The largest value of each window."""
 
     name = "MAX_POOL_2D"
+    versions = versions.INT8_INT16
 
     def pool(self, x: Array) -> Array:
         """Return the maxima."""

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Inputs, Shape, TensorType, expect, given, refuse
 
@@ -59,6 +62,16 @@ class UnidirectionalSequenceLSTM(Operator):
             return [TensorType(x.dtype, (batch, time, _shape(self, inputs, 2, 2)[0]))]
         return [TensorType(x.dtype, (batch, time, _units(self, inputs, 2, 6, depth)))]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        weights = node.input(2).dtype
+        if node.input(0).dtype is DType.INT16 and weights is DType.INT8:
+            return 5
+        if self.diagonal_recurrent_tensors:
+            return 4
+        hybrid = node.input(0).dtype is DType.FLOAT32 and weights is DType.INT8
+        return 2 + self.asymmetric_quantize_inputs if hybrid else 1
+
 
 @operator
 @dataclass(frozen=True)
@@ -84,6 +97,15 @@ class LSTM(Operator):
         return [TensorType(x.dtype, (batch, units)), TensorType(state.dtype, (batch, units)),
                 TensorType(x.dtype, (batch, depth + units)), TensorType(state.dtype, (batch, 4 * units))]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if self.kernel_type != 0:
+            return 2
+        if node.input(0).dtype is DType.INT16 and node.input(2).dtype is DType.INT8:
+            return 5
+        hybrid = node.input(0).dtype is DType.FLOAT32 and node.input(2).dtype is DType.INT8
+        return 3 + self.asymmetric_quantize_inputs if hybrid else 1
+
 
 @operator
 @dataclass(frozen=True)
@@ -106,6 +128,10 @@ class BidirectionalSequenceLSTM(Operator):
         return _both(self, x.type, _units(self, inputs, 2, 6, depth), _units(self, inputs, 19, 23, depth),
                      self.merge_outputs)
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 2 + self.asymmetric_quantize_inputs if versions.is_hybrid(node) else 1
+
 
 @operator
 @dataclass(frozen=True)
@@ -123,6 +149,10 @@ class UnidirectionalSequenceRNN(Operator):
         x = given(self, inputs[:1], 1)[0]
         batch, time, depth = _shape(self, inputs, 0, 3)
         return [TensorType(x.dtype, (batch, time, _units(self, inputs, 1, 2, depth)))]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 2 + self.asymmetric_quantize_inputs if versions.is_hybrid(node) else 1
 
 
 @operator
@@ -144,6 +174,10 @@ class BidirectionalSequenceRNN(Operator):
         return _both(self, x.type, _units(self, inputs, 1, 2, depth), _units(self, inputs, 5, 6, depth),
                      self.merge_outputs)
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 2 + self.asymmetric_quantize_inputs if versions.is_hybrid(node) else 1
+
 
 @operator
 @dataclass(frozen=True)
@@ -160,6 +194,10 @@ class RNN(Operator):
         x = given(self, inputs[:1], 1)[0]
         batch, depth = _shape(self, inputs, 0, 2)
         return [TensorType(x.dtype, (batch, _units(self, inputs, 1, 2, depth)))]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 2 + self.asymmetric_quantize_inputs if versions.is_hybrid(node) else 1
 
 
 @operator
@@ -181,3 +219,9 @@ class SVDF(Operator):
         expect(self, self.rank > 0 and filters % self.rank == 0 and taken == depth,
                f"has {filters} filters of rank {self.rank} over {taken} features, x has {depth}", inputs)
         return [TensorType(x.dtype, (batch, filters // self.rank))]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if node.input(0).dtype is DType.INT8:
+            return 3
+        return (4 if self.asymmetric_quantize_inputs else 2) if versions.is_hybrid(node) else 1

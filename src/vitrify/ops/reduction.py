@@ -11,6 +11,7 @@ import numpy as np
 
 from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.base import (
     Array,
     Arrays,
@@ -59,6 +60,7 @@ class Mean(Reduction):
     """The mean; of integers, rounded towards zero."""
 
     name = "MEAN"
+    versions = versions.INT8_INT16
 
     def reduce(self, x: Array, axes: Shape) -> Array:
         """Return the means."""
@@ -73,6 +75,7 @@ class Sum(Reduction):
     """The sum."""
 
     name = "SUM"
+    versions = versions.INT8
 
     def reduce(self, x: Array, axes: Shape) -> Array:
         """Return the sums."""
@@ -85,6 +88,7 @@ class ReduceProd(Reduction):
     """The product."""
 
     name = "REDUCE_PROD"
+    versions = {DType.INT8: 2, DType.INT16: 2}
 
     def reduce(self, x: Array, axes: Shape) -> Array:
         """Return the products."""
@@ -97,6 +101,7 @@ class ReduceMax(Reduction):
     """The largest value."""
 
     name = "REDUCE_MAX"
+    versions = versions.INT8_INT16
 
     def reduce(self, x: Array, axes: Shape) -> Array:
         """Return the maxima."""
@@ -109,6 +114,7 @@ class ReduceMin(Reduction):
     """The smallest value."""
 
     name = "REDUCE_MIN"
+    versions = versions.INT8_INT16
 
     def reduce(self, x: Array, axes: Shape) -> Array:
         """Return the minima."""
@@ -178,6 +184,7 @@ class ArgMax(ArgReduction):
 
     name = "ARG_MAX"
     options = "ArgMaxOptions"
+    versions = {DType.INT8: 2, DType.BOOL: 3}
 
     def find(self, x: Array, axis: int) -> Array:
         """Return the positions along ``axis``."""
@@ -191,6 +198,7 @@ class ArgMin(ArgReduction):
 
     name = "ARG_MIN"
     options = "ArgMinOptions"
+    versions = {DType.INT8: 2, DType.BOOL: 3}
 
     def find(self, x: Array, axis: int) -> Array:
         """Return the positions along ``axis``."""

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, constant_ints, expect, expect_rank, given
 
 
@@ -66,6 +69,12 @@ class ResizeBilinear(Resize):
             out = np.trunc(out + np.copysign(np.float32(0.5), out))
         return [out.astype(x.dtype, copy=False)]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if node.input(0).dtype is DType.INT16:
+            return 4
+        return 3 if self.half_pixel_centers else versions.INT8.get(node.input(0).dtype, 1)
+
 
 @operator
 @dataclass(frozen=True)
@@ -87,3 +96,9 @@ class ResizeNearestNeighbor(Resize):
         x, size = given(self, inputs, 2)
         expect_rank(self, inputs, 0, 4)
         return [x[:, self._nearest(x.shape[1], int(size[0]))][:, :, self._nearest(x.shape[2], int(size[1]))]]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        if node.input(0).dtype is DType.INT16:
+            return 4
+        return 3 if self.half_pixel_centers or self.align_corners else versions.INT8.get(node.input(0).dtype, 1)

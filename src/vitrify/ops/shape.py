@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops.base import (
     Array,
@@ -75,6 +77,7 @@ class Squeeze(Reshaping):
 
     name = "SQUEEZE"
     options = "SqueezeOptions"
+    versions = {DType.STRING: 2}
     squeeze_dims: tuple[int, ...] = ()
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -129,6 +132,19 @@ class Transpose(Operator):
         order = self._order(tuple(int(v) for v in perm), x.ndim, inputs)
         return [np.ascontiguousarray(x.transpose(order)).reshape([x.shape[axis] for axis in order])]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x = node.input(0)
+        if x.dtype is DType.INT4:
+            return 7
+        if len(x.shape) > 5:
+            return 6
+        if x.dtype is DType.INT16:
+            return 5
+        if len(x.shape) > 4:
+            return 4
+        return {DType.BOOL: 3, DType.INT8: 2}.get(x.dtype, 1)
+
 
 @operator
 @dataclass(frozen=True)
@@ -137,6 +153,7 @@ class ReverseV2(Operator):
 
     name = "REVERSE_V2"
     options = "ReverseV2Options"
+    versions = {DType.BOOL: 2, DType.INT8: 3}
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type of x."""
@@ -158,6 +175,7 @@ class Tile(Operator):
 
     name = "TILE"
     options = "TileOptions"
+    versions = {DType.STRING: 2, DType.INT8: 3}
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type with the extents multiplied."""
@@ -195,6 +213,10 @@ class BroadcastTo(Operator):
         (inferred,) = infer_from_arrays(self, inputs)
         (x,) = given(self, inputs[:1], 1)
         return [np.broadcast_to(x, inferred.shape).copy()]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        return 3 if node.input(0).dtype in (DType.INT8, DType.INT16) else 2
 
 
 @operator

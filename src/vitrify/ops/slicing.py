@@ -10,6 +10,8 @@ from types import EllipsisType
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops.base import Array, Arrays, Inputs, Shape, TensorType, constant_ints, expect, given, refuse
 
@@ -42,6 +44,15 @@ class Slice(Operator):
         """Take the box."""
         x, begin, size = given(self, inputs, 3)
         return [x[self._box(tuple(int(v) for v in begin), tuple(int(v) for v in size), x.shape, inputs)].copy()]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x = node.input(0)
+        if x.dtype is DType.UINT32:
+            return 6
+        if len(x.shape) > 4:
+            return 5
+        return {DType.INT8: 2, DType.STRING: 3, DType.INT16: 4}.get(x.dtype, 1)
 
 
 @operator
@@ -100,6 +111,19 @@ class StridedSlice(Operator):
         x, *operands = given(self, inputs, 4)
         return [self._take(x, [tuple(int(v) for v in o) for o in operands], inputs).copy()]
 
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        x = node.input(0)
+        if self.offset:
+            return 8
+        if x.dtype is DType.UINT32:
+            return 7
+        if self.ellipsis_mask or self.new_axis_mask:
+            return 6
+        if x.dtype is DType.STRING:
+            return 5
+        return 4 if len(x.shape) > 4 else {DType.INT8: 2, DType.BOOL: 3}.get(x.dtype, 1)
+
 
 @operator
 @dataclass(frozen=True)
@@ -124,3 +148,8 @@ class DynamicUpdateSlice(Operator):
         first = [min(max(int(s), 0), e - u) for s, e, u in zip(start.reshape(-1), x.shape, update.shape, strict=True)]
         out[tuple(slice(f, f + u) for f, u in zip(first, update.shape, strict=True))] = update
         return [out]
+
+    def version(self, node: Node) -> int:
+        """Return the version that the types and attributes need."""
+        special = {DType.INT16: 4, DType.FLOAT16: 3}.get(node.input(0).dtype)
+        return special or (2 if node.input(2).dtype is DType.INT64 else 1)

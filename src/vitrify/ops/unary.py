@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import operator
+from vitrify.ops import versions
 from vitrify.ops.base import Array
 from vitrify.ops.elementwise import Elementwise
 
@@ -21,6 +23,7 @@ class Abs(Elementwise):
 
     name = "ABS"
     options = "AbsOptions"
+    versions = {DType.INT8: 2, DType.UINT8: 2, DType.INT32: 5}
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -58,6 +61,7 @@ class Rsqrt(Elementwise):
     """One over the square root."""
 
     name = "RSQRT"
+    versions = versions.INT8_INT16
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -84,6 +88,7 @@ class Exp(Elementwise):
 
     name = "EXP"
     options = "ExpOptions"
+    versions = {DType.INT8: 2, DType.INT16: 2}
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -96,6 +101,7 @@ class Log(Elementwise):
     """The natural logarithm."""
 
     name = "LOG"
+    versions = {DType.INT8: 2, DType.INT16: 2}
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -170,6 +176,7 @@ class Sign(Elementwise):
 
     name = "SIGN"
     options = "SignOptions"
+    versions = {DType.INT32: 2}
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""

@@ -32,17 +32,20 @@ def taps(x: Array, windows: Sequence[Window], padding: Padding, value: float = 0
 
 
 def convolve(x: Array, weights: Array, windows: Sequence[Window], padding: Padding) -> Array:
-    """Convolve x [N,...,C] with weights [O,taps...,C/groups] to [N,...,O]."""
+    """Convolve x [N,...,C] with weights [O,taps...,C/groups] to [N,...,O]: one matrix product for each tap."""
     groups = x.shape[-1] // weights.shape[-1]
     width = weights.shape[0] // groups
-    columns = np.stack([view for _, view in taps(x, windows, padding)], axis=-2)
-    flat = weights.reshape(weights.shape[0], -1, weights.shape[-1])
     parts = []
     for group in range(groups):
-        part = columns[..., group * weights.shape[-1]:(group + 1) * weights.shape[-1]]
-        kernel = flat[group * width:(group + 1) * width].reshape(width, -1)
-        parts.append(part.reshape(*part.shape[:-2], -1) @ kernel.T)
-    return np.concatenate(parts, axis=-1) if groups > 1 else np.asarray(parts[0])
+        channels = x[..., group * weights.shape[-1]:(group + 1) * weights.shape[-1]]
+        kernel = weights[group * width:(group + 1) * width]
+        total: Array | None = None
+        for position, view in taps(channels, windows, padding):
+            product = view @ kernel[(slice(None), *position)].T
+            total = product if total is None else np.add(total, product, out=total)
+        assert total is not None      # windows have at least one tap
+        parts.append(total)
+    return np.concatenate(parts, axis=-1) if groups > 1 else parts[0]
 
 
 def convolve_depthwise(x: Array, weights: Array, windows: Sequence[Window], padding: Padding) -> Array:
@@ -68,6 +71,7 @@ def convolve_transposed(x: Array, weights: Array, shape: Sequence[int], windows:
     for position in itertools.product(*(range(window.taps) for window in windows)):
         view = tuple(slice(tap * window.dilation, tap * window.dilation + (size - 1) * window.stride + 1, window.stride)
                      for tap, window, size in zip(position, windows, sizes, strict=True))
-        full[(slice(None), *view)] += x @ weights[(slice(None), *position)].T
+        at: tuple[slice | int, ...] = (slice(None), *position)
+        full[(slice(None), *view)] += x @ weights[at].T
     crop = tuple(slice(pad, pad + wanted) for pad, wanted in zip(before, shape[1:-1], strict=True))
     return full[(slice(None), *crop)]
