@@ -71,9 +71,7 @@ def show(result: Result, *, json: bool) -> None:
     """Print a result: one JSON object, or text for a person; quiet when nobody reads on."""
     try:
         if json:
-            import msgspec
-
-            sys.stdout.write(msgspec.json.encode(result).decode() + "\n")
+            sys.stdout.write(as_json(result) + "\n")
         else:
             from vitrify.report.terminal import show_result
 
@@ -82,6 +80,16 @@ def show(result: Result, *, json: bool) -> None:
     except BrokenPipeError:
         # Whoever read us has left. Python flushes standard output once more at exit: give it somewhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def as_json(result: Result) -> str:
+    """Return a result as one JSON object, what all commands share first and the findings last."""
+    import msgspec
+
+    plain = msgspec.to_builtins(result)
+    head = {name: plain.pop(name) for name in ("schema_version", "command", "ok")}
+    findings = plain.pop("findings")
+    return msgspec.json.encode({**head, **plain, "findings": findings}).decode()
 
 
 def wrong_call(command: str, message: str, usage: str, *, json: bool) -> int:

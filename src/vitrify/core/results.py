@@ -19,12 +19,14 @@ class TensorRow(msgspec.Struct, kw_only=True):
     """An input or output. ``scale`` and ``zero_point`` are those of a tensor with one scale, else null.
 
     ``real_min``/``real_max`` is the interval that the integers encode; ``scales`` counts the scales of ``axis``.
-    A free dimension of ``shape`` is -1, or its name.
+    ``shape_signature`` has -1 for dimensions that a TFLite file leaves free; a free dimension of an ONNX model stands
+    in ``shape`` under its name.
     """
 
     name: str
     shape: list[int | str]
     dtype: str
+    shape_signature: list[int] = []
     scale: float | None = None
     zero_point: int | None = None
     real_min: float | None = None
@@ -154,6 +156,7 @@ class FileRow(msgspec.Struct, kw_only=True):
     bytes: int = 0
     suits_int8_npu: bool = False
     text: str = ""
+    reason: str = ""
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -327,6 +330,26 @@ class ModelFacts(msgspec.Struct, kw_only=True):
     parameters: int = 0
 
 
+class ScoreRow(msgspec.Struct, kw_only=True):
+    """One of the highest scores of a classifier."""
+
+    label: str
+    value: float
+
+
+class PictureRow(msgspec.Struct, kw_only=True):
+    """One sample, with what the float and the INT8 model make of it; pictures are files of the run."""
+
+    name: str
+    task: str = ""
+    input: str = ""
+    float_picture: str = ""
+    int8_picture: str = ""
+    float_scores: list[ScoreRow] = []
+    int8_scores: list[ScoreRow] = []
+    text: str = ""
+
+
 class RunRecord(msgspec.Struct, kw_only=True):
     """The content of ``run.json``: everything that is known of one build."""
 
@@ -360,6 +383,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     placement: PlacementRow = msgspec.field(default_factory=PlacementRow)
     estimate: Estimate = msgspec.field(default_factory=Estimate)
     memory: dict[str, int] = {}
+    pictures: list[PictureRow] = []
 
 
 RESULTS: dict[str, type[Result]] = {

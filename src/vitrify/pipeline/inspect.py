@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from vitrify.core.errors import ModelError, UsageError, VitrifyError
@@ -9,22 +10,11 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.core.results import FileRow, InspectResult
 from vitrify.ir import Model
 from vitrify.pipeline.files import existing
-from vitrify.pipeline.rows import float_nodes, model_facts, npu_graphs
+from vitrify.pipeline.rows import model_facts
 
 ENDINGS = (".tflite", ".lite", ".onnx")
-SUITS_NPU = ("int8",)
 SHOWN_METADATA = 200
-
-TEXTS = {
-    "float32": "float32 weights and values: quantize it for an int8 NPU",
-    "float16": "float16 weights, float32 values: quantize it for an int8 NPU",
-    "dynamic-range": "int8 weights, but float values: an int8 NPU takes none of it; quantize the float model instead",
-    "int8": "full integer: inputs, values and outputs are integers",
-    "int8-float-io": "integer inside, with float inputs or outputs converted at the border on the CPU",
-    "int16x8": "int16 values with int8 weights",
-    "mixed": "partly integer, partly float: the float part stays on the CPU",
-    "compiled": "compiled for an NPU: it runs on that chip only",
-}
+SHOWN_NODES = 50
 
 
 def inspect_path(path: Path) -> InspectResult:
@@ -55,17 +45,36 @@ def _file(path: Path) -> InspectResult:
 def _tflite(path: Path) -> InspectResult:
     from vitrify import tflite
 
-    model = tflite.read(path)
-    facts = model_facts(model, str(path), path.stat().st_size)
-    named = float_nodes(model)
+    try:
+        model = tflite.read(path)
+    except ModelError:
+        compiled = _compiled(path)
+        if compiled is None:
+            raise
+        return compiled
+    facts, found = model_facts(model, str(path), path.stat().st_size), tflite.contents(model)
+    named = [node.name for graph in model.graphs for node in tflite.float_operators(graph)]
     return InspectResult(
-        file=str(path), format="tflite", kind=facts.kind, bytes=facts.bytes, inputs=facts.inputs,
-        outputs=facts.outputs, operators=facts.operators, float_operators=len(named), float_nodes=named[:50],
-        summary=f"{facts.kind}: {TEXTS.get(facts.kind, '')}",
-        transposes=facts.transposes, npu_graphs=npu_graphs(model), parameters=facts.parameters, macs=_macs(model),
+        file=str(path), format="tflite", kind=facts.kind, summary=str(found), bytes=facts.bytes, inputs=facts.inputs,
+        outputs=facts.outputs, operators=facts.operators, float_operators=len(named), float_nodes=named[:SHOWN_NODES],
+        transposes=facts.transposes, npu_graphs=found.npu_graphs, parameters=facts.parameters, macs=_macs(model),
         signatures={s.key: {"inputs": list(s.inputs), "outputs": list(s.outputs)} for s in model.signatures},
         metadata={name: _text(data) for name, data in model.metadata.items()},
         producer=model.description, graphs=len(model.graphs))
+
+
+def _compiled(path: Path) -> InspectResult | None:
+    """Describe a compiled file in which several NPU operators write parts of one tensor, as no graph has it."""
+    from vitrify.backends.vela.compiled import NPU_OPERATOR, read_compiled
+
+    found = read_compiled(path)
+    if not found.npu:
+        return None
+    counts = Counter([NPU_OPERATOR] * len(found.npu) + [operator.kind for operator in found.cpu])
+    text = f"compiled: {len(found.npu)} {NPU_OPERATOR} graphs by Vela for Arm Ethos-U, {len(found.cpu)} other operators"
+    return InspectResult(file=str(path), format="tflite", kind="compiled", summary=text, bytes=path.stat().st_size,
+                         operators=dict(counts.most_common()), npu_graphs=len(found.npu),
+                         transposes=counts["TRANSPOSE"])
 
 
 def _macs(model: Model) -> int | None:
@@ -104,9 +113,16 @@ def _folder(path: Path) -> InspectResult:
     result = InspectResult(file=str(path), format="folder", kind="folder")
     for file in files:
         result.files.append(_row(path, file, result.findings))
-    suited = [row.file for row in result.files if row.suits_int8_npu]
-    result.summary = (f"{len(files)} model files; for an int8 NPU: {', '.join(suited)}" if suited
-                      else f"{len(files)} model files; none suits an int8 NPU as it is")
+    from vitrify import tflite
+
+    choice = tflite.choose([file for file in files if file.suffix.lower() != ".onnx"])
+    suits = {candidate.path: candidate for candidate in choice.candidates}
+    for file, row in zip(files, result.files, strict=True):
+        candidate = suits.get(file)
+        if candidate is not None and candidate.contents is not None:
+            row.suits_int8_npu, row.reason = candidate.suits, candidate.reason
+    best = f"for an int8 NPU take {choice.best.relative_to(path)}" if choice.best else "none suits an int8 NPU as it is"
+    result.summary = f"{len(files)} model files; {best}"
     return result
 
 
@@ -118,5 +134,5 @@ def _row(root: Path, file: Path, findings: list[Finding]) -> FileRow:
         findings += [Finding(code=f.code, severity=Severity.WARNING, headline=f.headline, where=f.where, why=f.why,
                              help=f.help) for f in error.findings]
         return FileRow(file=name, format="unknown", kind="unreadable", bytes=size, text=error.findings[0].headline)
-    suits = seen.kind in SUITS_NPU
-    return FileRow(file=name, format=seen.format, kind=seen.kind, bytes=size, suits_int8_npu=suits, text=seen.summary)
+    return FileRow(file=name, format=seen.format, kind=seen.kind, bytes=size, text=seen.summary,
+                   reason="it is not TFLite: quantize it" if seen.format == "onnx" else "")

@@ -31,14 +31,15 @@ def inspect_onnx(path: Path) -> InspectResult:
     stored = {tensor.name for tensor in graph.initializer}
     counts = Counter(node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}:{node.op_type}"
                      for node in _nodes(graph))
-    types = Counter(onnx.TensorProto.DataType.Name(t.data_type).lower() for t in graph.initializer)
+    constants = [*graph.initializer, *(a.t for node in _nodes(graph) for a in node.attribute if a.HasField("t"))]
+    types = Counter(onnx.TensorProto.DataType.Name(t.data_type).lower() for t in constants)
     return InspectResult(
         file=str(path), format="onnx", kind=_kind(counts, types), bytes=path.stat().st_size,
         inputs=[_row(value) for value in graph.input if value.name not in stored],
         outputs=[_row(value) for value in graph.output],
         operators=dict(counts.most_common()), float_operators=0 if not counts else sum(counts.values()),
         summary=_summary(graph, counts, types, stored),
-        transposes=counts.get("Transpose", 0), parameters=sum(_size(t.dims) for t in graph.initializer),
+        transposes=counts.get("Transpose", 0), parameters=sum(_size(t.dims) for t in constants),
         opset={entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
         metadata={entry.key: entry.value[:200] for entry in model.metadata_props},
         producer=" ".join(filter(None, (model.producer_name, model.producer_version))))
@@ -77,9 +78,13 @@ def _kind(counts: Counter[str], types: Counter[str]) -> str:
     return "float16" if types["float16"] > types["float"] else "float32"
 
 
+def _is_free(extent: int | str) -> bool:
+    return isinstance(extent, str) or extent < 1
+
+
 def _summary(graph: Any, counts: Counter[str], types: Counter[str], stored: set[str]) -> str:
     rows = [_row(value) for value in graph.input if value.name not in stored]
-    free = [f"--shape {row.name}={','.join('N' if isinstance(d, str) else str(d) for d in row.shape)}"
-            for row in rows if any(isinstance(d, str) for d in row.shape)]
+    free = [f"--shape {row.name}={','.join('N' if _is_free(d) else str(d) for d in row.shape)}"
+            for row in rows if any(map(_is_free, row.shape))]
     text = f"{_kind(counts, types)} ONNX, {sum(counts.values())} nodes of {len(counts)} kinds"
     return f"{text}; free dimensions: give {' '.join(free)}" if free else text

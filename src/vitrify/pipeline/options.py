@@ -47,6 +47,25 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
         """The part that says how a picture becomes an input."""
         return {"fit": self.fit, "color": self.color, "mean": list(self.mean), "std": list(self.std)}
 
+    def require(self, purpose: str) -> None:
+        """Refuse to go on without data.
+
+        Raises:
+            DataError: nothing was given.
+            UsageError: both data and random values were asked for.
+        """
+        if self.path is not None and self.random:
+            raise UsageError.of("call.data", "both data and random values were asked for",
+                                help="give either --data or the option for random values")
+        if self.given:
+            return
+        if purpose == "calibration":
+            raise DataError.of("data.none", "calibration needs samples, and none were given",
+                               why="the ranges of the values come from samples like those of real use",
+                               help="add --data FOLDER; --random-calibration goes without, its answers mean nothing")
+        raise DataError.of("data.none", "a comparison needs samples, and none were given",
+                           help="add --data FOLDER, or --random-inputs")
+
     def open(self, interface: Interface, limit: int | None = None, purpose: str = "calibration") -> Samples:
         """Open the samples for a model's inputs; ``limit`` caps their number further.
 
@@ -57,18 +76,10 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
         from vitrify.data.samples import open_samples, random_samples
 
         wanted = min((n for n in (self.samples, limit) if n is not None), default=None)
+        self.require(purpose)
         if self.path is not None:
-            if self.random:
-                raise UsageError.of("call.data", "both data and random values were asked for",
-                                    help="give one of --data and --random-calibration")
             how = msgspec.convert(self.preprocess(), Preprocess)
             return open_samples(self.path, interface, how, limit=wanted)
-        if not self.random:
-            option = "--random-calibration" if purpose == "calibration" else "--random-inputs"
-            raise DataError.of("data.none", f"{purpose} needs data, and none was given",
-                               why="the ranges of the values come from samples like those of real use"
-                               if purpose == "calibration" else "models are compared on the same inputs",
-                               help=f"add --data FOLDER; `{option}` runs without, and its figures mean nothing")
         return random_samples(interface, wanted or DEFAULT_RANDOM_SAMPLES, self.seed)
 
 

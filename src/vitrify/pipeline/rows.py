@@ -19,19 +19,15 @@ from vitrify.core.results import (
     TensorRow,
     VerdictRow,
 )
-from vitrify.ir import Ledger, Model, Node, Tensor
+from vitrify.ir import Ledger, Model, Tensor
 
 if TYPE_CHECKING:
     from vitrify import targets
 
-NPU_OPERATORS = ("ethos-u", "neutrongraph", "vsi-npu")
-"""Beginnings of the custom operators that hold a compiled graph. Sources: Vela; NXP eIQ; VeriSilicon's driver."""
-
-
 def tensor_row(tensor: Tensor) -> TensorRow:
     """Describe an input or output, with the real interval that its integers encode."""
-    shape: list[int | str] = list(tensor.shape_signature or tensor.shape)
-    row = TensorRow(name=tensor.name, shape=shape, dtype=tensor.dtype.label)
+    row = TensorRow(name=tensor.name, shape=list(tensor.shape), dtype=tensor.dtype.label,
+                    shape_signature=list(tensor.shape_signature))
     quantization, kind = tensor.quantization, tensor.dtype.numpy
     if quantization is None or kind is None or not quantization.scale.size or kind.kind not in "iu":
         return row
@@ -44,40 +40,18 @@ def tensor_row(tensor: Tensor) -> TensorRow:
     return row
 
 
-def operators(model: Model) -> dict[str, int]:
-    """Count the operators of all graphs, the commonest first."""
-    return dict(Counter(node.op.kind for graph in model.graphs for node in graph).most_common())
-
-
-def is_float(node: Node) -> bool:
-    """True when the node computes on floats; QUANTIZE and DEQUANTIZE only stand at a border."""
-    if node.op.kind in ("QUANTIZE", "DEQUANTIZE"):
-        return False
-    given = [t for t in node.inputs if t is not None]
-    values = [t for t in given if not t.is_constant] or given
-    return any(t.dtype.is_float for t in (*values, *node.outputs))
-
-
-def float_nodes(model: Model) -> list[str]:
-    """Name the nodes that compute on floats."""
-    return [node.name for graph in model.graphs for node in graph if is_float(node)]
-
-
-def npu_graphs(model: Model) -> int:
-    """Count the custom operators that hold a compiled graph."""
-    return sum(node.op.kind.lower().startswith(NPU_OPERATORS) for graph in model.graphs for node in graph)
-
-
 def model_facts(model: Model, file: str, size: int) -> ModelFacts:
     """Describe one form of a model."""
-    from vitrify.tflite.kind import classify
+    from vitrify.tflite import contents, float_operators, transposes
 
-    counts = operators(model)
     seen = {id(t): t for graph in model.graphs for t in graph.tensors() if t.data is not None}
+    found = contents(model)
     return ModelFacts(
-        file=file, kind=str(getattr(kind := classify(model), "value", kind)), bytes=size,
+        file=file, kind=found.kind.value, bytes=size,
         inputs=[tensor_row(t) for t in model.main.inputs], outputs=[tensor_row(t) for t in model.main.outputs],
-        operators=counts, float_operators=len(float_nodes(model)), transposes=counts.get("TRANSPOSE", 0),
+        operators=dict(Counter(found.operators).most_common()),
+        float_operators=sum(len(float_operators(graph)) for graph in model.graphs),
+        transposes=sum(len(transposes(graph)) for graph in model.graphs),
         parameters=sum(t.size for t in seen.values()))
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
-from vitrify.core.progress import Reporter
+from vitrify.core.progress import ProgressCallback, Reporter
+from vitrify.core.results import CalibrationFacts
 from vitrify.ir import Ledger, Model
-from vitrify.pipeline.options import ConvertOptions
+from vitrify.pipeline.options import ConvertOptions, DataOptions
+
+if TYPE_CHECKING:
+    from vitrify.quant import QuantizeResult, Recipe, Statistics
 
 INTEGER_KINDS = ("int8", "int8-float-io", "int16x8", "compiled")
 """Kinds of a TFLite file that are not to be rewritten as if they were float."""
@@ -52,10 +57,9 @@ def import_model(path: Path, options: ConvertOptions) -> Model:
 
 def kind_of(model: Model) -> str:
     """Return the kind of a model, in the words of the command line."""
-    from vitrify.tflite.kind import classify
+    from vitrify.tflite import classify
 
-    kind = classify(model)
-    return str(getattr(kind, "value", kind))
+    return classify(model).value
 
 
 def optimize_model(model: Model, options: ConvertOptions) -> Ledger:
@@ -81,3 +85,39 @@ def prepare_file(path: Path) -> list[Finding]:
 
         raise ModelError(findings)
     return findings
+
+
+def calibrate_model(path: Path, model: Model, data: DataOptions, recipe: Recipe, checkpoint: Path | None,
+                    progress: ProgressCallback) -> tuple[Statistics, CalibrationFacts]:
+    """Run the float file over the samples and return what was seen, and on what it rests.
+
+    Raises:
+        VitrifyError: the data does not fit, or LiteRT does not run the model.
+    """
+    from vitrify.data.binding import identity_interface
+    from vitrify.runtimes.litert.calibrate import calibrate
+
+    samples = data.open(model.interface or identity_interface(model))
+    statistics = calibrate(path, samples, recipe, checkpoint, progress)
+    return statistics, CalibrationFacts(
+        samples=statistics.samples, data=str(data.path or ""), random=data.random, calibrator=recipe.calibrator,
+        preprocess={} if data.random else data.preprocess(), seed=data.seed if data.random else None,
+        tensors=len(statistics.tensors))
+
+
+def quantize_model(model: Model, statistics: Statistics, recipe: Recipe) -> QuantizeResult:
+    """Quantize a model and see to it that no float operator is left.
+
+    Raises:
+        VitrifyError: something stays float, or the statistics do not fit.
+    """
+    from vitrify.core.errors import UnsupportedError
+    from vitrify.quant import quantize
+    from vitrify.tflite import float_operators
+
+    result = quantize(model, statistics, recipe)
+    left = [node for graph in result.model.graphs for node in float_operators(graph)]
+    if left:
+        raise UnsupportedError([Finding(code="quant.float", where=f"node '{node.name}'",
+                                        headline=f"{node.op.kind} '{node.name}' stays float") for node in left])
+    return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -32,11 +33,14 @@ from vitrify.report.words import bytes_text, decibels, percent, shape_text
 
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 LONG_LIST = 30
+PIPE_WIDTH = 160
+"""Columns when nobody says how wide the output is: enough for most names without a break."""
 
 
 def show_result(result: Result, console: Console | None = None) -> None:
     """Print an answer to standard output; the findings come last, where the eye is."""
-    out = console or Console(highlight=False, soft_wrap=True)
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    out = console or Console(highlight=False, soft_wrap=True, width=width)
     view = VIEWS.get(type(result))
     if view is not None:
         view(result, out)
@@ -82,23 +86,22 @@ def _counts(operators: dict[str, int]) -> str:
 
 def _inspect(result: InspectResult, out: Console) -> None:
     if result.format == "folder":
-        table = _table("file", "what it is", "size", "int8 NPU")
         for row in result.files:
-            _add(table, row.file, row.kind if row.format == "tflite" else f"{row.format} {row.kind}",
-                 bytes_text(row.bytes), "yes" if row.suits_int8_npu else "no")
-        out.print(table)
+            mark = "[green]yes[/]" if row.suits_int8_npu else "[dim] no[/]"
+            out.print(f"{mark}  [bold]{escape(row.file)}[/]: {escape(row.text)}")
         out.print(escape(result.summary))
         return
     out.print(f"[bold]{escape(result.file)}[/]: {escape(result.summary)}")
     _tensors("inputs", result.inputs, out)
     _tensors("outputs", result.outputs, out)
-    facts = [("operators", _counts(result.operators)), ("parameters", f"{result.parameters:,}"),
-             ("size", bytes_text(result.bytes))]
+    facts: list[tuple[str, object]] = [
+        ("operators", _counts(result.operators)), ("parameters", f"{result.parameters:,}"),
+        ("size", bytes_text(result.bytes))]
     if result.format == "tflite":
         facts += [("float operators", _listed(result.float_operators, result.float_nodes)),
                   ("transposes", result.transposes), ("NPU graphs", result.npu_graphs)]
         facts += [("signatures", ", ".join(result.signatures) or "none")]
-    if result.macs is not None:
+    if result.macs and not result.npu_graphs:
         facts += [("MACs", f"{result.macs:,}")]
     if result.opset:
         facts += [("opset", ", ".join(f"{name} {version}" for name, version in result.opset.items()))]
@@ -117,8 +120,8 @@ def _listed(count: int, names: Sequence[str]) -> str:
 
 
 def _convert(result: ConvertResult, out: Console) -> None:
-    out.print(f"[bold green]wrote[/] {escape(result.output)} ({bytes_text(result.bytes)}) in {duration(result.seconds)}, "
-              f"peak {bytes_text(result.peak_bytes)}")
+    out.print(f"[bold green]wrote[/] {escape(result.output)} ({bytes_text(result.bytes)}) "
+              f"in {duration(result.seconds)}, peak {bytes_text(result.peak_bytes)}")
     out.print(f"{sum(result.operators.values())} operators, {result.transposes} transposes, "
               f"{result.float_operators} float operators")
     _tensors("inputs", result.inputs, out)
@@ -177,8 +180,8 @@ def _estimate(estimate: Estimate, out: Console) -> None:
 def _compile(result: CompileResult, out: Console) -> None:
     out.print(f"[bold green]wrote[/] {escape(result.output)} in {duration(result.seconds)}")
     rows = result.placement
-    out.print(f"{escape(result.target)}: {rows.npu} nodes on the NPU, {rows.folded} folded into others, {rows.cpu} on the CPU "
-              f"({percent(result.coverage.macs)} of the MACs on the NPU)")
+    out.print(f"{escape(result.target)}: {rows.npu} nodes on the NPU, {rows.folded} folded into others, "
+              f"{rows.cpu} on the CPU ({percent(result.coverage.macs)} of the MACs on the NPU)")
     _verdicts(rows.verdicts, out)
     _estimate(result.estimate, out)
     if result.memory:

@@ -1,0 +1,74 @@
+"""`compile`: an int8 TFLite file through the target's own compiler, after LiteRT has taken it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vitrify.core.errors import ModelError
+from vitrify.core.progress import Reporter, Silent
+from vitrify.core.results import CompileResult, PlacementRow
+from vitrify.pipeline.files import destination, existing
+from vitrify.pipeline.resources import Meter
+from vitrify.pipeline.rows import coverage_row, estimate_row, memory_row, placement_row
+from vitrify.pipeline.steps import kind_of, prepare_file, step
+
+if TYPE_CHECKING:
+    from vitrify.backends.vela import Compiled
+
+COMPILABLE = ("int8", "int8-float-io", "int16x8", "mixed")
+
+
+def compile_file(source: Path, target: str, output: Path | None, reporter: Reporter | None = None) -> CompileResult:
+    """Compile ``source`` for ``target`` and write ``output``.
+
+    Raises:
+        VitrifyError: the file is not int8 TFLite, LiteRT or the compiler refuses it, or it cannot be written.
+    """
+    from vitrify import targets
+    from vitrify.backends.vela import compile_model
+
+    meter, shown = Meter(), reporter or Silent()
+    chip = targets.load(target)
+    written = destination(existing(source), output, "_vela.tflite")
+    require_integers(source, target)
+    with step(shown, "prepare") as note:
+        findings = prepare_file(source)
+        note.text = "LiteRT takes the file"
+    with step(shown, "compile") as note:
+        compiled = compile_model(source, chip, written)
+        note.text = str(compiled.placement)
+    return CompileResult(
+        output=str(written), target=target, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
+        coverage=coverage_row(compiled.placement.coverage), placement=placed(compiled),
+        estimate=estimate_row(compiled.estimate), memory=memory_row(compiled.memory),
+        findings=[*findings, *compiled.findings])
+
+
+def placed(compiled: Compiled) -> PlacementRow:
+    """Turn a compiler's answer into rows, with the cycles of each node."""
+    return placement_row(compiled.placement, {row.node: row.cycles for row in compiled.operators})
+
+
+def require_integers(source: Path, target: str) -> None:
+    """Refuse a file whose operators an int8 NPU cannot take.
+
+    Raises:
+        ModelError: it is not TFLite, or computes in float; says what to run first.
+    """
+    from vitrify import importers, tflite
+
+    with source.open("rb") as stream:
+        head = stream.read(importers.HEAD_BYTES)
+    if head[4:8] != b"TFL3":
+        importers.load(source)          # refuses what is no model at all
+        raise _refusal(source, target, f"{source} is not a TFLite file")
+    kind = kind_of(tflite.read(source))
+    if kind not in (*COMPILABLE, "compiled"):
+        raise _refusal(source, target, f"{source} is {kind}: its operators compute in float")
+
+
+def _refusal(source: Path, target: str, headline: str) -> ModelError:
+    return ModelError.of(                                                     # type: ignore[return-value]
+        "model.float", headline, where=str(source), why=f"the NPU of {target} computes in integers only",
+        help=f"vitrify quantize {source} --data FOLDER -o {source.stem}_int8.tflite")

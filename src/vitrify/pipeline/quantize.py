@@ -1,0 +1,76 @@
+"""`quantize`: a model in any format to full-integer TFLite, checked before it appears."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from vitrify.core.findings import Finding
+from vitrify.core.progress import Reporter, Silent
+from vitrify.core.results import CalibrationFacts, LedgerRow, QuantizeResult
+from vitrify.pipeline.convert import float_model, write_checked
+from vitrify.pipeline.files import destination, existing
+from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
+from vitrify.pipeline.resources import Meter
+from vitrify.pipeline.rows import ledger_rows, model_facts
+from vitrify.pipeline.steps import calibrate_model, quantize_model, step
+
+
+class Made(msgspec.Struct, kw_only=True):
+    """What came of a quantization besides the file."""
+
+    ledger: list[LedgerRow]
+    findings: list[Finding]
+    calibration: CalibrationFacts
+
+
+def quantize_file(source: Path, output: Path | None, data: DataOptions, quantization: QuantizeOptions,
+                  conversion: ConvertOptions, reporter: Reporter | None = None) -> QuantizeResult:
+    """Quantize ``source`` and write ``output``; what stood there stays when it fails.
+
+    Raises:
+        VitrifyError: the model, the data or the recipe does not do, or the file cannot be written.
+    """
+    meter, shown = Meter(), reporter or Silent()
+    target = destination(existing(source), output, "_int8.tflite")
+    made = quantize_to(source, target, data, quantization, conversion, shown)
+    if quantization.save_recipe is not None:
+        from vitrify.quant import save_recipe
+
+        save_recipe(quantization.effective(), quantization.save_recipe)
+    from vitrify import tflite
+
+    facts = model_facts(tflite.read(target), str(target), target.stat().st_size)
+    return QuantizeResult(
+        output=str(target), bytes=facts.bytes, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
+        operators=facts.operators, float_operators=facts.float_operators, transposes=facts.transposes,
+        inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger, findings=made.findings,
+        calibration=made.calibration, recipe=str(quantization.recipe or ""))
+
+
+def quantize_to(source: Path, target: Path, data: DataOptions, quantization: QuantizeOptions,
+                conversion: ConvertOptions, reporter: Reporter) -> Made:
+    """Do the steps of a quantization and write ``target``.
+
+    Raises:
+        VitrifyError: as ``quantize_file``.
+    """
+    from vitrify import tflite
+
+    data.require("calibration")
+    recipe = quantization.effective()
+    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
+        model, ledger = float_model(source, conversion, reporter)
+        between = Path(folder) / f"{source.stem}_float.tflite"
+        tflite.write(model, between)
+        model = tflite.read(between)
+        with step(reporter, "calibrate") as note:
+            statistics, facts = calibrate_model(between, model, data, recipe, None, reporter.advance)
+            note.text = f"{facts.samples} samples, {facts.tensors} tensors"
+        with step(reporter, "quantize") as note:
+            result = quantize_model(model, statistics, recipe)
+            note.text = f"{len(result.model.main)} nodes"
+        findings = [*result.findings, *write_checked(result.model, target, reporter)]
+    return Made(ledger=[*ledger_rows(ledger), *ledger_rows(result.ledger)], findings=findings, calibration=facts)

@@ -1,0 +1,73 @@
+"""Charts as inline SVG; colours come from the page's style."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vitrify.report.markup import Html, tag
+
+WIDTH, HEIGHT = 960, 220
+LEFT, RIGHT, TOP, BOTTOM = 44, 8, 12, 22
+MOST_BARS = 400
+"""More tensors than this are shown by the worst of each neighbourhood: below two pixels nothing can be seen."""
+
+
+class Bar(NamedTuple):
+    """One bar: a label for the pointer, and its height."""
+
+    label: str
+    value: float
+
+
+def bars(values: Sequence[Bar], unit: str, limit: float | None = None) -> Html:
+    """Return a bar chart of ``values`` in order; low bars, and those under ``limit``, stand out."""
+    shown = _thinned(values)
+    if not shown:
+        return Html("")
+    top = _round_up(max(max(bar.value for bar in shown), limit or 0.0, 1e-9))
+    step = (WIDTH - LEFT - RIGHT) / len(shown)
+    scale = (HEIGHT - TOP - BOTTOM) / top
+    base = HEIGHT - BOTTOM
+    marks = []
+    for index, bar in enumerate(shown):
+        height = max(1.0, max(0.0, bar.value) * scale)
+        poor = limit is not None and bar.value < limit
+        marks.append(tag("rect", tag("title", f"{bar.label}: {bar.value:.1f} {unit}"), x=f"{LEFT + index * step:.1f}",
+                         y=f"{base - height:.1f}", width=f"{max(0.8, step * 0.82):.1f}", height=f"{height:.1f}",
+                         class_="bar poor" if poor else "bar"))
+    lines = [_grid(base - share * top * scale, f"{share * top:.0f}") for share in (0, 0.25, 0.5, 0.75, 1)]
+    if limit is not None:
+        y = base - limit * scale
+        lines.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}", class_="limit"))
+    caption = tag("text", f"{unit}, in running order", x=LEFT, y=HEIGHT - 6, class_="axis")
+    return tag("svg", lines, marks, caption, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="chart", role="img")
+
+
+def strip(parts: Sequence[tuple[str, str, float]]) -> Html:
+    """Return one bar of consecutive parts: (style class, label, weight)."""
+    total = sum(weight for _, _, weight in parts) or 1.0
+    x, marks = 0.0, []
+    for style, label, weight in parts:
+        width = weight / total * WIDTH
+        marks.append(tag("rect", tag("title", label), x=f"{x:.2f}", y=0, width=f"{max(1.0, width - 1):.2f}", height=22,
+                         class_=style, rx=2))
+        x += width
+    return tag("svg", marks, viewBox=f"0 0 {WIDTH} 22", class_="strip", preserveAspectRatio="none", role="img")
+
+
+def _grid(y: float, label: str) -> Html:
+    return Html(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}", class_="grid")
+                + tag("text", label, x=LEFT - 6, y=f"{y + 4:.1f}", class_="axis end"))
+
+
+def _thinned(values: Sequence[Bar]) -> list[Bar]:
+    group = -(-len(values) // MOST_BARS) or 1
+    return [min(values[start:start + group], key=lambda bar: bar.value) for start in range(0, len(values), group)]
+
+
+def _round_up(value: float) -> float:
+    for step in (1, 2, 4, 5, 8, 10, 20, 40, 50, 60, 80, 100, 120, 160, 200):
+        if value <= step:
+            return float(step)
+    return value * 1.1
