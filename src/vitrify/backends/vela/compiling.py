@@ -173,7 +173,8 @@ def _working_folder(target: Target, path: Path) -> Iterator[Path]:
         yield folder
 
 
-def _run(path: Path, graph: Graph, target: Target, options: list[str], folder: Path, seconds: float, memory_bytes: int) -> _Result:
+def _run(path: Path, graph: Graph, target: Target, options: list[str], folder: Path, seconds: float,
+         memory_bytes: int) -> _Result:
     """Run the compiler in ``folder`` and return what it left there."""
     with Worker(f"Vela on {path.name}", memory_bytes=memory_bytes) as worker:
         try:

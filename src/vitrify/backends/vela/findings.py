@@ -20,8 +20,8 @@ _NAMES_SHOWN = 5
 _LINES_SHOWN = 8
 _WHOLE_MODEL = ("ethos-u.float-tensor", "ethos-u.dynamic-shape")      # one cause, whatever operators it strikes
 _DISK_FULL = "No space left on device"
-_INVALID = re.compile(r"Error: (?P<operator>\S+) '(?P<tensor>.*)' Does not have valid TFLite Semantics\.\s+- (?P<rule>.*)\n"
-                      r"(?P<value>.*)")
+_INVALID = re.compile(r"Error: (?P<operator>\S+) '(?P<tensor>.*)' Does not have valid TFLite Semantics\.\s+- "
+                      r"(?P<rule>.*)\n(?P<value>.*)")
 _BAD_CALL = 2      # argparse's exit status
 
 
@@ -39,7 +39,7 @@ def died(findings: Sequence[Finding], path: Path) -> list[Finding]:
 
 def refused(path: Path, graph: Graph, status: int, message: str, log: str) -> Finding:
     """The compiler ended with an error of its own; names the node where the compiler does."""
-    text = (message or next((line for line in reversed(log.splitlines()) if line.strip()), "it printed nothing")).strip()
+    text = message.strip() or next((line for line in reversed(log.splitlines()) if line.strip()), "it printed nothing")
     if status == _BAD_CALL:
         return Finding(code="vela.bad-call", headline=f"Vela does not know an option that it was given: {text}",
                        where=str(path),
