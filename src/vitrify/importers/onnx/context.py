@@ -1,0 +1,236 @@
+"""What a lowering works with: the values so far, and helpers that put operators into the graph.
+
+A value is an array as long as it is known now (in ONNX's own element type, so that int64 arithmetic is exact) and a
+tensor of the graph otherwise. Lowerings ask for one or the other; an array becomes a constant tensor when it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import vitrify.ops as ops
+from vitrify.core.errors import UnsupportedError
+from vitrify.core.findings import Finding
+from vitrify.importers.onnx.source import Array, SourceNode
+from vitrify.ir import DType, Graph, Operator, Origin, Tensor
+
+Value = Tensor | Array
+DEDUPLICATED_BYTES = 4096
+_FLOATS = ("float16", "float64", "bfloat16")
+
+
+class Poison:
+    """The value of a node that could not be lowered; whatever reads it is skipped, so that later problems are found too."""
+
+
+POISON = Poison()
+
+
+def graph_dtype(name: str) -> DType:
+    """The element type that a tensor of ONNX's type ``name`` has in the graph: float32 for floats, int32 for int64.
+
+    Raises:
+        KeyError: no counterpart (strings, 4-bit types).
+    """
+    if name in _FLOATS:
+        return DType.FLOAT32
+    if name in ("int64", "uint64", "uint32"):
+        return DType.INT32
+    return DType[name.upper()]
+
+
+class Context:
+    """The graph under construction, the values by name, and the node being lowered."""
+
+    def __init__(self, graph: Graph, opset: int) -> None:
+        self.graph = graph
+        self.opset = opset
+        self.values: MutableMapping[str, Value | Poison] = {}
+        self.findings: list[Finding] = []
+        self.node: SourceNode | None = None
+        self._constants: dict[tuple[Any, ...], Tensor] = {}
+        self._named: dict[int, str] = {}            # id of an array -> its ONNX name
+        self._alive: list[Array] = []               # keeps those ids valid
+        self._other: dict[tuple[Tensor, bool], Tensor] = {}     # the same tensor channel-last (True) or channel-first
+        self._made: set[Tensor] = set()             # made for the present node, not yet bound to a name
+        self._counts: dict[str, int] = {}
+        self.twins: list[tuple[Tensor, Tensor]] = []            # (channel-last, channel-first) made from it
+
+    def begin(self, node: SourceNode) -> None:
+        """Start on a node: what is emitted from now on comes from it."""
+        self.node = node
+        self._made.clear()
+
+    # reading
+
+    def present(self, node: SourceNode, index: int) -> bool:
+        """True when the optional input at ``index`` is given."""
+        return index < len(node.inputs) and node.inputs[index] != ""
+
+    def value(self, node: SourceNode, index: int) -> Value:
+        """The input at ``index``, as array or tensor."""
+        if not self.present(node, index):
+            raise node.problem(f"input {index} is missing; the node has {len(node.inputs)}")
+        found = self.values[node.inputs[index]]
+        if isinstance(found, Poison):
+            raise node.problem(f"input {index} could not be made")
+        return found
+
+    def array(self, node: SourceNode, index: int) -> Array | None:
+        """The input at ``index`` when it is known now; None when it is absent or computed at run time."""
+        found = self.value(node, index) if self.present(node, index) else None
+        return found if isinstance(found, np.ndarray) else None
+
+    def known(self, node: SourceNode, index: int, what: str) -> Array:
+        """The input at ``index``, which must be known now."""
+        found = self.value(node, index)
+        if isinstance(found, Tensor):
+            raise self.unsupported(node, f"{what} (input '{node.inputs[index]}') is computed at run time; only a constant is taken")
+        return found
+
+    def tensor(self, node: SourceNode, index: int) -> Tensor:
+        """The input at ``index`` as a tensor of the graph."""
+        found = self.value(node, index)
+        return self.constant(found, node.inputs[index]) if isinstance(found, np.ndarray) else found
+
+    def unsupported(self, node: SourceNode, text: str, help: str = "") -> UnsupportedError:
+        """An error that says what of ``node`` is not done."""
+        finding = Finding(code="onnx.unsupported-form", headline=f"{node.kind} '{node.label}': {text}",
+                          where=f"node '{node.label}'", help=help)
+        return UnsupportedError(finding)
+
+    # writing
+
+    def constant(self, array: Array, name: str = "") -> Tensor:
+        """A constant tensor; the same data given again is the same tensor."""
+        wanted = graph_dtype(array.dtype.name)
+        name = name or self._named.get(id(array), "")
+        if wanted.numpy != array.dtype:
+            array = self._narrowed(array, wanted, name)
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        key: tuple[Any, ...] = (wanted, array.shape)
+        key += (array.tobytes(),) if array.nbytes <= DEDUPLICATED_BYTES else (id(array),)
+        if key not in self._constants:
+            label = name or self._fresh(f"{self._base}/const")
+            self._constants[key] = Tensor(label, wanted, array.shape, data=array, origin=Origin.of(name) if name else self._origin)
+            self._alive.append(array)
+        return self._constants[key]
+
+    def _narrowed(self, array: Array, wanted: DType, name: str) -> Array:
+        numpy_type = wanted.numpy
+        assert numpy_type is not None
+        if wanted is DType.INT32 and array.size and (array.max() > 2 ** 31 - 1 or array.min() < -2 ** 31):
+            raise UnsupportedError(Finding(code="onnx.int64", headline=f"constant '{name or self._base}' holds "
+                                           f"{array.flat[np.abs(array.astype(np.float64)).argmax()]}, beyond int32",
+                                           where=f"tensor '{name or self._base}'", why="integers at run time are int32"))
+        with np.errstate(over="ignore"):
+            return array.astype(numpy_type)
+
+    def emit_all(self, op: Operator, inputs: Sequence[Tensor | Array | None], *, aside: bool = False) -> tuple[Tensor, ...]:
+        """Add an operator and return its outputs. ``aside`` marks a helper, which leaves the node's own name to others."""
+        tensors = [self.constant(i) if isinstance(i, np.ndarray) else i for i in inputs]
+        label = self.node.label if self.node else op.kind
+        named = not aside and self._counts.setdefault(f"node {label}", 0) == 0
+        if named:
+            self._counts[f"node {label}"] = 1
+        added = self.graph.add(op, tensors, name=label if named else self._fresh(f"{label}/{op.kind.lower()}"),
+                               origin=self._origin)
+        self._made.update(added.outputs)
+        for tensor in added.outputs:
+            tensor.name = self._fresh(f"{self._base}/{op.kind.lower()}")
+        return added.outputs
+
+    def emit(self, op: Operator, inputs: Sequence[Tensor | Array | None], *, aside: bool = False) -> Tensor:
+        """Add an operator and return its only output."""
+        return self.emit_all(op, inputs, aside=aside)[0]
+
+    def bind(self, node: SourceNode, *results: Value) -> None:
+        """Give the node's outputs their values; tensors made for it take the ONNX names."""
+        for name, result in zip(node.outputs, results, strict=False):
+            if not name:
+                continue
+            if isinstance(result, Tensor) and result in self._made:
+                self._made.discard(result)
+                result.name = name
+                result.origin = Origin.of(name)
+            self.values[name] = result
+        for name in node.outputs[len(results):]:
+            if name:
+                self.values[name] = POISON
+
+    def remember(self, name: str, array: Array) -> None:
+        """Let constants made of ``array`` carry its ONNX name."""
+        self._named[id(array)] = name
+        self._alive.append(array)
+
+    @property
+    def _base(self) -> str:
+        return next((o for o in self.node.outputs if o), self.node.label) if self.node else "vitrify"
+
+    @property
+    def _origin(self) -> Origin:
+        return Origin.of(self.node.label, self.node.kind) if self.node else Origin()
+
+    def _fresh(self, name: str) -> str:
+        count = self._counts[name] = self._counts.get(name, -1) + 1
+        return f"{name}_{count}" if count else name
+
+    # shapes and layouts
+
+    def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        """``x`` with another shape of as many elements."""
+        wanted = tuple(int(d) for d in shape)
+        if wanted == x.shape:
+            return x
+        if x.data is not None:
+            return self.constant(x.data.reshape(wanted))
+        return self.emit(ops.Reshape(new_shape=wanted), [x, np.array(wanted, np.int32)], aside=True)
+
+    def transpose(self, x: Tensor, perm: Sequence[int]) -> Tensor:
+        """``x`` with its axes permuted as numpy does."""
+        if tuple(perm) == tuple(range(len(perm))):
+            return x
+        if x.data is not None:
+            return self.constant(x.data.transpose(perm))
+        return self.emit(ops.Transpose(), [x, np.array(perm, np.int32)], aside=True)
+
+    def channel_last(self, x: Tensor) -> Tensor:
+        """NC... as N...C; the tensor that ``x`` was made from when it is channel-last already."""
+        return self._relayout(x, True, (0, *range(2, len(x.shape)), 1))
+
+    def channel_first(self, x: Tensor) -> Tensor:
+        """N...C as NC..."""
+        return self._relayout(x, False, (0, len(x.shape) - 1, *range(1, len(x.shape) - 1)))
+
+    def _relayout(self, x: Tensor, last: bool, perm: tuple[int, ...]) -> Tensor:
+        known = self._other.get((x, last))
+        if known is None:
+            known = self.transpose(x, perm)
+            self._other[(x, last)] = known
+            self._other[(known, not last)] = x
+            if not last:
+                self.twins.append((x, known))
+        return known
+
+    def as_picture(self, x: Tensor) -> Tensor:
+        """Channel-first of rank 3 or 4 as NHWC, with height 1 where there is only a width."""
+        y = self.channel_last(x)
+        if len(y.shape) != 3:
+            return y
+        key = (y, True)
+        if key not in self._other:
+            n, w, c = y.shape
+            self._other[key] = self.reshape(y, (n, 1, w, c))
+        return self._other[key]
+
+    def from_picture(self, x: Tensor, rank: int) -> Tensor:
+        """NHWC as channel-first of ``rank``: the inverse of ``as_picture``."""
+        if rank == 4:
+            return self.channel_first(x)
+        n, _, w, c = x.shape
+        flat = self.reshape(x, (n, w, c))
+        self._other[(flat, True)] = x
+        return self.channel_first(flat)

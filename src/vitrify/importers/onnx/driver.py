@@ -1,0 +1,194 @@
+"""The walk over an ONNX graph: fold what is known, take the branch of an If, lower the rest, collect every problem."""
+
+from __future__ import annotations
+
+from collections import ChainMap, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import vitrify.ops as ops
+from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
+from vitrify.core.findings import Finding
+from vitrify.importers.onnx.checks import check, needed
+from vitrify.importers.onnx.context import POISON, Context, Poison, graph_dtype
+from vitrify.importers.onnx.folding import FOLDS, fold
+from vitrify.importers.onnx.hints import HINTS
+from vitrify.importers.onnx.lowerings import LOWERINGS
+from vitrify.importers.onnx.shapes import constant_inputs, static_shapes
+from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
+from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBinding, Part, Signature, Tensor
+
+SHOWN_NODES = 8
+SIGNATURE = "serving_default"
+
+
+def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> Model:
+    """Turn an ONNX model into a model of TFLite operators in the source's own layout.
+
+    Raises:
+        ModelError: the graph is no valid ONNX graph; lists what is wrong.
+        UsageError: ``shapes`` or ``values`` do not fit the inputs.
+        UnsupportedError: an open shape, or operators without a lowering: one finding per kind.
+    """
+    check(source.graph)
+    constants = constant_inputs(source.graph, values)
+    extents, notes = static_shapes(source.graph, shapes)
+    walk = _Walk(Context(Graph(source.graph.name or "main"), source.opset))
+    walk.inputs(source.graph, extents)
+    walk.context.values.update(constants)
+    walk.run(source.graph)
+    walk.raise_problems()
+    walk.outputs(source.graph)
+    model = _model(source, walk.context, extents)
+    model.extras["findings"] = [*notes, *walk.context.findings]
+    return model
+
+
+class _Walk:
+    """One import: the context and the problems met so far."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.missing: dict[str, list[SourceNode]] = defaultdict(list)
+        self.errors: list[VitrifyError] = []
+
+    def inputs(self, graph: SourceGraph, extents: Mapping[str, tuple[int, ...]]) -> None:
+        """Make the graph's input tensors."""
+        findings: list[Finding] = []
+        for value in graph.inputs:
+            try:
+                dtype = graph_dtype(value.dtype)
+            except KeyError:
+                findings.append(Finding(code="onnx.input-type", where=f"input '{value.name}'", headline=f"input '{value.name}' "
+                                        f"has the element type {value.dtype or '(none)'}, which no TFLite model takes here"))
+                continue
+            tensor = Tensor(value.name, dtype, extents[value.name], origin=Origin.of(value.name))
+            self.context.graph.inputs.append(tensor)
+            self.context.values[value.name] = tensor
+        if findings:
+            raise UnsupportedError(findings)
+
+    def run(self, graph: SourceGraph) -> None:
+        """Fold or lower every node that the outputs depend on."""
+        for name, array in graph.constants.items():
+            self.context.values[name] = array
+            self.context.remember(name, array)
+        for node in needed(graph):
+            self.context.begin(node)
+            if node.kind == "If" and not node.domain:
+                self._if(node)
+            else:
+                self._node(node)
+
+    def _node(self, node: SourceNode) -> None:
+        context, kind = self.context, node.full_kind
+        if kind not in LOWERINGS and kind not in FOLDS:
+            self.missing[kind].append(node)
+            return self._poison(node)
+        inputs = [context.values[name] if name else None for name in node.inputs]
+        if any(isinstance(value, Poison) for value in inputs):
+            return self._poison(node)
+        try:
+            folded = fold(node, inputs) if kind in FOLDS else None
+            if folded is not None:
+                context.bind(node, *folded)
+            elif kind in LOWERINGS:
+                LOWERINGS[kind](context, node)
+            else:
+                raise context.unsupported(node, "its inputs are computed at run time; only constants are taken")
+        except VitrifyError as error:
+            self.errors.append(error)
+            self._poison(node)
+        return None
+
+    def _poison(self, node: SourceNode) -> None:
+        for name in node.outputs:
+            if name:
+                self.context.values[name] = POISON
+
+    def _if(self, node: SourceNode) -> None:
+        """Lower the branch that the constant condition takes, in place of the node."""
+        context = self.context
+        condition = context.values[node.inputs[0]] if node.inputs else None
+        if not isinstance(condition, np.ndarray):
+            if not isinstance(condition, Poison):
+                self.errors.append(context.unsupported(
+                    node, f"its condition '{node.inputs[0] if node.inputs else ''}' is computed at run time",
+                    "fix the input that decides it to a constant (vitrify.importers.load(path, values={name: value})), "
+                    "or export the model for one case"))
+            return self._poison(node)
+        branch = node.graph("then_branch" if bool(condition.reshape(-1)[0]) else "else_branch")
+        outer = context.values
+        context.values = ChainMap({}, outer)  # type: ignore[arg-type]
+        self.run(branch)
+        results = [context.values[value.name] for value in branch.outputs]
+        context.values = outer
+        for name, result in zip(node.outputs, results, strict=False):
+            outer[name] = result
+        return None
+
+    def raise_problems(self) -> None:
+        """Raise everything collected: what is broken first, else what is not done yet."""
+        invalid = [f for e in self.errors if isinstance(e, ModelError) for f in e.findings]
+        if invalid:
+            raise ModelError(invalid)
+        findings = [_missing(kind, nodes, self.context.opset) for kind, nodes in self.missing.items()]
+        findings += [f for e in self.errors for f in e.findings]
+        if findings:
+            raise UnsupportedError(findings)
+
+    def outputs(self, graph: SourceGraph) -> None:
+        """Give the graph its outputs under their ONNX names, each a tensor of its own made by a node."""
+        context = self.context
+        outputs: list[Tensor] = []
+        for value in graph.outputs:
+            found = context.values[value.name]
+            assert not isinstance(found, Poison)
+            tensor = context.constant(found, value.name) if isinstance(found, np.ndarray) else found
+            if tensor.producer is None or tensor in outputs:
+                context.begin(SourceNode("Identity", "", [], [value.name], {}))
+                tensor = context.emit(ops.Reshape(new_shape=tensor.shape), [tensor, np.array(tensor.shape, np.int32)])
+            tensor.name = value.name
+            tensor.origin = Origin.of(value.name)
+            outputs.append(tensor)
+        context.graph.set_outputs(outputs)
+        context.graph.remove_dead()
+        _name_twins(context)
+
+
+def _name_twins(context: Context) -> None:
+    """Where only the channel-last form of a value is left, it takes the value's name."""
+    for last, first in context.twins:
+        if not first.is_used and last.is_used and first.name not in (t.name for t in context.graph.inputs):
+            last.name, first.name = first.name, last.name
+            last.origin = first.origin
+
+
+def _missing(kind: str, nodes: list[SourceNode], opset: int) -> Finding:
+    names = ", ".join(f"'{n.label}'" for n in nodes[:SHOWN_NODES])
+    more = f" and {len(nodes) - SHOWN_NODES} more" if len(nodes) > SHOWN_NODES else ""
+    count = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
+    why = "" if "::" not in kind else "only ONNX's own operators (domain ai.onnx) are converted"
+    return Finding(code="onnx.unsupported-operator", headline=f"{kind} is not supported: {count} (operator set {opset})",
+                   where=f"node{'s' if len(nodes) > 1 else ''} {names}{more}", why=why, help=HINTS.get(kind, ""))
+
+
+def _model(source: SourceModel, context: Context, extents: Mapping[str, tuple[int, ...]]) -> Model:
+    graph = context.graph
+    inputs = {t.name: i for i, t in enumerate(graph.inputs)}
+    outputs = {t.name: i for i, t in enumerate(graph.outputs)}
+    interface = Interface(
+        inputs=tuple(InputBinding(name=v.name, shape=extents[v.name], dtype=v.dtype, position=i)
+                     for i, v in enumerate(source.graph.inputs)),
+        outputs=tuple(OutputBinding(name=v.name, shape=t.shape, dtype=_dtype(v, t), parts=(Part(position=i),))
+                      for i, (v, t) in enumerate(zip(source.graph.outputs, graph.outputs, strict=True))),
+        source_format="onnx")
+    description = source.description or f"{source.producer or 'ONNX'} graph '{source.graph.name}', operator set {source.opset}"
+    return Model(graphs=[graph], signatures=[Signature(SIGNATURE, 0, inputs, outputs)], description=description,
+                 interface=interface, source=source.path)
+
+
+def _dtype(value: SourceValue, tensor: Tensor) -> str:
+    return value.dtype or tensor.dtype.label

@@ -1,0 +1,22 @@
+"""What helps where an operator is not supported: the change at the source that avoids it."""
+
+_NMS = "export the model without its post-processing (Ultralytics: export(format='onnx', nms=False)); do it after the model"
+_QUANTIZED = "give the float model: Vitrify quantizes it itself"
+_LOOP = "export with fixed sizes, so that the loop is unrolled"
+
+HINTS = {
+    "NonMaxSuppression": _NMS,
+    "TopK": _NMS,
+    "NonZero": "it makes a shape that depends on the data; move it after the model",
+    "QuantizeLinear": _QUANTIZED,
+    "DequantizeLinear": _QUANTIZED,
+    "DynamicQuantizeLinear": _QUANTIZED,
+    "QLinearConv": _QUANTIZED,
+    "QLinearMatMul": _QUANTIZED,
+    "ConvInteger": _QUANTIZED,
+    "MatMulInteger": _QUANTIZED,
+    "Loop": _LOOP,
+    "Scan": _LOOP,
+    "GridSample": "cut the model before it and do the sampling on the CPU",
+    "Unique": "it makes a shape that depends on the data; move it after the model",
+}

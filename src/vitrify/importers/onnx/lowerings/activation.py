@@ -1,0 +1,191 @@
+"""Activation functions; those without a TFLite operator are written out exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import vitrify.ops as ops
+from vitrify.importers.onnx.context import Context
+from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.registry import axis_of, lowering
+from vitrify.importers.onnx.source import Array, SourceNode
+from vitrify.ir import Operator, Tensor
+
+_DIRECT: dict[str, type[Operator]] = {"Relu": ops.Relu, "Sigmoid": ops.Logistic, "Tanh": ops.Tanh, "HardSwish": ops.HardSwish}
+_CLIPS: dict[tuple[float, float], type[Operator]] = {
+    (0.0, 6.0): ops.Relu6, (0.0, np.inf): ops.Relu, (-1.0, 1.0): ops.ReluN1To1, (0.0, 1.0): ops.Relu0To1}
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def _f(value: float) -> Array:
+    return np.array(value, np.float32)
+
+
+def _direct(op: type[Operator]) -> Callable[[Context, SourceNode], None]:
+    def lower(ctx: Context, node: SourceNode) -> None:
+        ctx.bind(node, ctx.emit(op(), [float_input(ctx, node, 0)]))
+
+    return lower
+
+
+for _kind, _op in _DIRECT.items():
+    lowering(_kind)(_direct(_op))
+
+
+@lowering("Clip")
+def clip(ctx: Context, node: SourceNode) -> None:
+    """Bounds from attributes (up to operator set 10) or inputs."""
+    x = ctx.tensor(node, 0)
+    low = ctx.known(node, 1, "the lower bound") if ctx.present(node, 1) else np.array(node.float("min", -np.inf))
+    high = ctx.known(node, 2, "the upper bound") if ctx.present(node, 2) else np.array(node.float("max", np.inf))
+    if low.size != 1 or high.size != 1:
+        raise node.problem(f"bounds of shapes {list(low.shape)} and {list(high.shape)}; they are single numbers")
+    bounds = float(low.reshape(())), float(high.reshape(()))
+    bounds = (-np.inf if bounds[0] <= -LARGEST else bounds[0], np.inf if bounds[1] >= LARGEST else bounds[1])
+    numpy_type = x.dtype.numpy
+    if bounds in _CLIPS and x.dtype.is_float:
+        return ctx.bind(node, ctx.emit(_CLIPS[bounds](), [x]))
+    if bounds[0] > -np.inf:
+        x = ctx.emit(ops.Maximum(), [x, np.array(bounds[0], numpy_type)])
+    if bounds[1] < np.inf:
+        x = ctx.emit(ops.Minimum(), [x, np.array(bounds[1], numpy_type)])
+    return ctx.bind(node, x)
+
+
+@lowering("LeakyRelu")
+def leaky_relu(ctx: Context, node: SourceNode) -> None:
+    """x where x >= 0, else alpha * x."""
+    ctx.bind(node, ctx.emit(ops.LeakyRelu(alpha=node.float("alpha", 0.01)), [float_input(ctx, node, 0)]))
+
+
+@lowering("PRelu")
+def prelu(ctx: Context, node: SourceNode) -> None:
+    """A slope per channel: PRELU on the channel-last tensor; a single slope is a LEAKY_RELU."""
+    x, slope = float_input(ctx, node, 0), ctx.known(node, 1, "the slope")
+    if slope.size == 1:
+        return ctx.bind(node, ctx.emit(ops.LeakyRelu(alpha=float(slope.reshape(()))), [x]))
+    rank = len(x.shape)
+    shape = (1,) * (rank - slope.ndim) + slope.shape
+    if len(shape) != rank or any(s not in (1, d) for s, d in zip(shape, x.shape, strict=True)) or shape[0] != 1:
+        raise node.problem(f"a slope {list(slope.shape)} does not fit the input {x.type}")
+    if rank < 3:
+        return ctx.bind(node, ctx.emit(ops.Prelu(), [x, slope.reshape(shape[1:])]))
+    alpha = slope.reshape(shape[1:]).transpose(*range(1, rank - 1), 0)
+    return ctx.bind(node, ctx.channel_first(ctx.emit(ops.Prelu(), [ctx.channel_last(x), alpha])))
+
+
+@lowering("HardSigmoid")
+def hard_sigmoid(ctx: Context, node: SourceNode) -> None:
+    """max(0, min(1, alpha * x + beta))."""
+    x = float_input(ctx, node, 0)
+    scaled = ctx.emit(ops.Mul(), [x, _f(node.float("alpha", 0.2))], aside=True)
+    shifted = ctx.emit(ops.Add(), [scaled, _f(node.float("beta", 0.5))], aside=True)
+    ctx.bind(node, ctx.emit(ops.Relu0To1(), [shifted]))
+
+
+def softplus_of(ctx: Context, x: Tensor) -> Tensor:
+    """log(1 + exp(x)), written so that no x overflows: relu(x) + log(1 + exp(-|x|))."""
+    small = ctx.emit(ops.Exp(), [ctx.emit(ops.Neg(), [ctx.emit(ops.Abs(), [x], aside=True)], aside=True)], aside=True)
+    log = ctx.emit(ops.Log(), [ctx.emit(ops.Add(), [small, _f(1)], aside=True)], aside=True)
+    return ctx.emit(ops.Add(), [ctx.emit(ops.Relu(), [x], aside=True), log])
+
+
+@lowering("Softplus")
+def softplus(ctx: Context, node: SourceNode) -> None:
+    """log(1 + exp(x))."""
+    ctx.bind(node, softplus_of(ctx, float_input(ctx, node, 0)))
+
+
+@lowering("Mish")
+def mish(ctx: Context, node: SourceNode) -> None:
+    """x * tanh(softplus(x))."""
+    x = float_input(ctx, node, 0)
+    gate = ctx.emit(ops.Tanh(), [softplus_of(ctx, x)], aside=True)
+    ctx.bind(node, ctx.emit(ops.Mul(), [x, gate]))
+
+
+@lowering("Softsign")
+def softsign(ctx: Context, node: SourceNode) -> None:
+    """x / (1 + |x|)."""
+    x = float_input(ctx, node, 0)
+    below = ctx.emit(ops.Add(), [ctx.emit(ops.Abs(), [x], aside=True), _f(1)], aside=True)
+    ctx.bind(node, ctx.emit(ops.Div(), [x, below]))
+
+
+def _exponential(ctx: Context, x: Tensor, alpha: float, inner: float = 1.0) -> Tensor:
+    """max(x, 0) + alpha * (exp(min(x, 0) / inner) - 1)."""
+    if alpha == 1.0 and inner == 1.0:
+        return ctx.emit(ops.Elu(), [x])
+    low = ctx.emit(ops.Minimum(), [x, _f(0)], aside=True)
+    if inner != 1.0:
+        low = ctx.emit(ops.Mul(), [low, _f(1 / inner)], aside=True)
+    curve = ctx.emit(ops.Mul(), [ctx.emit(ops.Elu(), [low], aside=True), _f(alpha)], aside=True)
+    return ctx.emit(ops.Add(), [ctx.emit(ops.Relu(), [x], aside=True), curve])
+
+
+@lowering("Elu")
+def elu(ctx: Context, node: SourceNode) -> None:
+    """x where x >= 0, else alpha * (exp(x) - 1)."""
+    ctx.bind(node, _exponential(ctx, float_input(ctx, node, 0), node.float("alpha", 1.0)))
+
+
+@lowering("Celu")
+def celu(ctx: Context, node: SourceNode) -> None:
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    alpha = node.float("alpha", 1.0)
+    ctx.bind(node, _exponential(ctx, float_input(ctx, node, 0), alpha, alpha))
+
+
+@lowering("Selu")
+def selu(ctx: Context, node: SourceNode) -> None:
+    """gamma * Elu(x, alpha). Source of the defaults: ONNX specification of Selu."""
+    inner = _exponential(ctx, float_input(ctx, node, 0), node.float("alpha", 1.67326319217681884765625))
+    ctx.bind(node, ctx.emit(ops.Mul(), [inner, _f(node.float("gamma", 1.05070102214813232421875))]))
+
+
+@lowering("Gelu")
+def gelu(ctx: Context, node: SourceNode) -> None:
+    """x times the normal distribution's function at x, exact or by tanh."""
+    approximate = node.string("approximate", "none") == "tanh"
+    ctx.bind(node, ctx.emit(ops.Gelu(approximate=approximate), [float_input(ctx, node, 0)]))
+
+
+@lowering("ThresholdedRelu")
+def thresholded_relu(ctx: Context, node: SourceNode) -> None:
+    """x where x > alpha, else 0."""
+    x = float_input(ctx, node, 0)
+    above = ctx.emit(ops.Greater(), [x, _f(node.float("alpha", 1.0))], aside=True)
+    ctx.bind(node, ctx.emit(ops.SelectV2(), [above, x, _f(0)]))
+
+
+def _along_last(ctx: Context, node: SourceNode, op: Operator) -> None:
+    """Apply ``op``, which works along the last axis, along the node's axis."""
+    x = float_input(ctx, node, 0)
+    rank = len(x.shape)
+    axis = axis_of(node, node.int("axis", 1 if node.opset < 13 else -1), rank)
+    if node.opset < 13 and axis != rank - 1:
+        # Before operator set 13, everything from the axis on is one row.
+        rows = int(np.prod(x.shape[:axis], dtype=np.int64))
+        y = ctx.emit(op, [ctx.reshape(x, (rows, x.size // rows))])
+        return ctx.bind(node, ctx.reshape(y, x.shape))
+    if axis == rank - 1:
+        return ctx.bind(node, ctx.emit(op, [x]))
+    if axis == 1 and rank > 2:
+        return ctx.bind(node, ctx.channel_first(ctx.emit(op, [ctx.channel_last(x)])))
+    swap = list(range(rank))
+    swap[axis], swap[-1] = swap[-1], swap[axis]
+    return ctx.bind(node, ctx.transpose(ctx.emit(op, [ctx.transpose(x, swap)]), swap))
+
+
+@lowering("Softmax")
+def softmax(ctx: Context, node: SourceNode) -> None:
+    """exp(x) over its sum along an axis."""
+    _along_last(ctx, node, ops.Softmax(beta=1.0))
+
+
+@lowering("LogSoftmax")
+def log_softmax(ctx: Context, node: SourceNode) -> None:
+    """The logarithm of Softmax."""
+    _along_last(ctx, node, ops.LogSoftmax())

@@ -1,0 +1,85 @@
+"""Matrix products: FULLY_CONNECTED with constant weights, BATCH_MATMUL otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import vitrify.ops as ops
+from vitrify.importers.onnx.context import Context
+from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.registry import lowering
+from vitrify.importers.onnx.source import Array, SourceNode
+from vitrify.ir import Tensor
+
+
+def dense(ctx: Context, x: Tensor, weights: Array, bias: Array | None, name: str = "") -> Tensor:
+    """x @ weights.T + bias on the last axis of ``x``; rows are flattened, as NPUs take two dimensions only."""
+    rows = ctx.reshape(x, (x.size // x.shape[-1], x.shape[-1]))
+    if bias is None:
+        bias = np.zeros(weights.shape[0], np.float32)
+    y = ctx.emit(ops.FullyConnected(), [rows, ctx.constant(weights, name), bias])
+    return ctx.reshape(y, (*x.shape[:-1], weights.shape[0]))
+
+
+@lowering("MatMul")
+def matmul(ctx: Context, node: SourceNode) -> None:
+    """numpy's matmul."""
+    a, b = float_input(ctx, node, 0), ctx.array(node, 1)
+    second = b.shape if b is not None else float_input(ctx, node, 1).shape
+    if not a.shape or not second or a.shape[-1] != (second[-2] if len(second) > 1 else second[0]):
+        raise node.problem(f"shapes {list(a.shape)} and {list(second)} do not fit each other")
+    if b is not None and b.ndim <= 2 and a.data is None:
+        matrix = b if b.ndim == 2 else b[:, None]
+        y = dense(ctx, a, matrix.T, None, node.inputs[1])
+        return ctx.bind(node, y if b.ndim == 2 else ctx.reshape(y, a.shape[:-1]))
+    return ctx.bind(node, _batched(ctx, a, float_input(ctx, node, 1)))
+
+
+def _batched(ctx: Context, a: Tensor, b: Tensor) -> Tensor:
+    """BATCH_MATMUL, with vectors as matrices for the time being."""
+    left = ctx.reshape(a, (1, *a.shape)) if len(a.shape) == 1 else a
+    right = ctx.reshape(b, (*b.shape, 1)) if len(b.shape) == 1 else b
+    y = ctx.emit(ops.BatchMatMul(), [left, right])
+    shape = list(y.shape)
+    if len(b.shape) == 1:
+        del shape[-1]
+    if len(a.shape) == 1:
+        del shape[-1 if len(b.shape) == 1 else -2]
+    return ctx.reshape(y, shape)
+
+
+@lowering("Gemm")
+def gemm(ctx: Context, node: SourceNode) -> None:
+    """alpha * A' @ B' + beta * C, where ' is an optional transpose."""
+    a, b = float_input(ctx, node, 0, (2,)), ctx.array(node, 1)
+    alpha, beta = node.float("alpha", 1.0), node.float("beta", 1.0)
+    if node.int("transA"):
+        a = ctx.transpose(a, (1, 0))
+    c = ctx.array(node, 2)
+    if b is None or b.ndim != 2:
+        product = _product(ctx, node, a, alpha)
+        return ctx.bind(node, _plus(ctx, node, product, beta))
+    weights = b if node.int("transB") else b.T
+    if a.shape[1] != weights.shape[1]:
+        raise node.problem(f"A has {a.shape[1]} columns, B {weights.shape[1]} rows")
+    scaled = weights * np.float32(alpha) if alpha != 1.0 else weights
+    outputs = scaled.shape[0]
+    if c is not None and c.size in (1, outputs) and (c.ndim < 2 or c.shape[-1] in (outputs, c.size)) and c.shape[:-1] in ((), (1,)):
+        bias = np.broadcast_to(c.reshape(-1) * np.float32(beta) if beta != 1.0 else c.reshape(-1), (outputs,))
+        return ctx.bind(node, dense(ctx, a, scaled, bias, node.inputs[1]))
+    return ctx.bind(node, _plus(ctx, node, dense(ctx, a, scaled, None, node.inputs[1]), beta))
+
+
+def _product(ctx: Context, node: SourceNode, a: Tensor, alpha: float) -> Tensor:
+    b = float_input(ctx, node, 1, (2,))
+    y = ctx.emit(ops.BatchMatMul(adj_y=bool(node.int("transB"))), [a, b])
+    return y if alpha == 1.0 else ctx.emit(ops.Mul(), [y, np.array(alpha, np.float32)])
+
+
+def _plus(ctx: Context, node: SourceNode, y: Tensor, beta: float) -> Tensor:
+    if not ctx.present(node, 2):
+        return y
+    c = float_input(ctx, node, 2)
+    if beta != 1.0:
+        c = ctx.emit(ops.Mul(), [c, np.array(beta, np.float32)], aside=True)
+    return ctx.emit(ops.Add(), [y, c])

@@ -1,0 +1,144 @@
+"""Windows that slide over height and width: their attributes, and where TFLite's own padding is the same as ONNX's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+import vitrify.ops as ops
+from vitrify.importers.onnx.context import Context
+from vitrify.importers.onnx.source import Array, SourceNode
+from vitrify.ir import Tensor
+from vitrify.ops import Padding
+
+
+@dataclass(frozen=True)
+class Window:
+    """Kernel, strides, dilations and explicit pads for height and width (height 1 for one-dimensional windows)."""
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The extent that one window covers, its dilation included."""
+        return ((self.kernel[0] - 1) * self.dilations[0] + 1, (self.kernel[1] - 1) * self.dilations[1] + 1)
+
+    @property
+    def is_padded(self) -> bool:
+        """True when any pad is not zero."""
+        return any(self.before) or any(self.after)
+
+    def outputs(self, size: Sequence[int]) -> tuple[int, int]:
+        """Output height and width."""
+        h, w = ((size[i] + self.before[i] + self.after[i] - self.reach[i]) // self.strides[i] + 1 for i in (0, 1))
+        return h, w
+
+    def is_same(self, size: Sequence[int]) -> bool:
+        """True when TFLite's SAME pads exactly like this. Source: TFLite kernels/padding.h, ComputePaddingWithOffset."""
+        for i in (0, 1):
+            total = max((-(-size[i] // self.strides[i]) - 1) * self.strides[i] + self.reach[i] - size[i], 0)
+            if (self.before[i], self.after[i]) != (total // 2, total - total // 2):
+                return False
+        return True
+
+    def unpadded(self) -> Window:
+        """The same window without pads."""
+        return replace(self, before=(0, 0), after=(0, 0))
+
+
+def window_of(ctx: Context, node: SourceNode, size: Sequence[int], kernel: Sequence[int]) -> Window:
+    """Read a node's window over an input of spatial ``size`` (one or two extents).
+
+    Raises:
+        ModelError: an attribute does not fit the number of spatial dimensions, or the window the input.
+    """
+    rank = len(size)
+
+    def pair(name: str, default: int) -> tuple[int, int]:
+        values = node.ints(name) or [default] * rank
+        if len(values) != rank or min(values) < 1:
+            raise node.problem(f"{name} {values} do not fit {rank} spatial dimensions")
+        return _two(values, 1)
+
+    strides, dilations, window = pair("strides", 1), pair("dilations", 1), _two(kernel, 1)
+    pads = node.ints("pads") or [0] * (2 * rank)
+    if len(pads) != 2 * rank:
+        raise node.problem(f"{len(pads)} pads for {rank} spatial dimensions; there must be {2 * rank}")
+    before, after = _two(pads[:rank], 0), _two(pads[rank:], 0)
+    found = Window(window, strides, dilations, before, after)
+    automatic = node.string("auto_pad", "NOTSET")
+    if automatic in ("SAME_UPPER", "SAME_LOWER"):
+        found = _automatic(found, _two(size, 1), automatic == "SAME_UPPER")
+    elif automatic == "VALID":
+        found = found.unpadded()
+    if min(found.outputs(_two(size, 1))) < 1:
+        raise node.problem(f"its window {list(found.reach)} is larger than its padded input {list(size)}")
+    return found
+
+
+def _two(values: Sequence[int], fill: int) -> tuple[int, int]:
+    return (fill, int(values[0])) if len(values) == 1 else (int(values[0]), int(values[1]))
+
+
+def _automatic(window: Window, size: tuple[int, int], upper: bool) -> Window:
+    totals = [max((-(-size[i] // window.strides[i]) - 1) * window.strides[i] + window.reach[i] - size[i], 0) for i in (0, 1)]
+    small, large = (totals[0] // 2, totals[1] // 2), (-(-totals[0] // 2), -(-totals[1] // 2))
+    return replace(window, before=small if upper else large, after=large if upper else small)
+
+
+def pad_picture(ctx: Context, x: Tensor, before: Sequence[int], after: Sequence[int], value: float = 0.0) -> Tensor:
+    """Pad height and width of an NHWC tensor with a constant."""
+    if not any(before) and not any(after):
+        return x
+    table = np.array([[0, 0], [before[0], after[0]], [before[1], after[1]], [0, 0]], np.int32)
+    if value == 0.0:
+        return ctx.emit(ops.Pad(), [x, table], aside=True)
+    return ctx.emit(ops.PadV2(), [x, table, np.array(value, np.float32)], aside=True)
+
+
+def fitted(ctx: Context, x: Tensor, window: Window) -> tuple[Tensor, Padding]:
+    """The NHWC input and the padding scheme that make ``window`` exact; pads become a node where no scheme has them."""
+    if not window.is_padded:
+        return x, Padding.VALID
+    if min(*window.before, *window.after) >= 0 and window.is_same(x.shape[1:3]):
+        return x, Padding.SAME
+    before, after = (tuple(max(p, 0) for p in side) for side in (window.before, window.after))
+    x = crop_picture(ctx, x, [max(-p, 0) for p in window.before], [max(-p, 0) for p in window.after])
+    return pad_picture(ctx, x, before, after), Padding.VALID
+
+
+def crop_picture(ctx: Context, x: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
+    """Cut rows and columns off an NHWC tensor."""
+    if not any(before) and not any(after):
+        return x
+    n, h, w, c = x.shape
+    size = np.array([n, h - before[0] - after[0], w - before[1] - after[1], c], np.int32)
+    return ctx.emit(ops.Slice(), [x, np.array([0, *before, 0], np.int32), size], aside=True)
+
+
+def float_input(ctx: Context, node: SourceNode, index: int, ranks: Sequence[int] = ()) -> Tensor:
+    """A float input of one of ``ranks``.
+
+    Raises:
+        ModelError: it is no float tensor.
+        UnsupportedError: another rank.
+    """
+    x = ctx.tensor(node, index)
+    if not x.dtype.is_float:
+        raise node.problem(f"input '{node.inputs[index]}' is {x.type}; the operator takes floats")
+    if ranks and len(x.shape) not in ranks:
+        if len(x.shape) == 5:
+            raise ctx.unsupported(node, f"three spatial dimensions ({x.type}); one and two are converted")
+        raise node.problem(f"input '{node.inputs[index]}' is {x.type}; {' or '.join(map(str, ranks))} dimensions are needed")
+    return x
+
+
+def kernel_4d(weights: Array) -> Array:
+    """Weights of one spatial dimension with a height of 1; others as they are."""
+    return weights[:, :, None, :] if weights.ndim == 3 else weights

@@ -1,0 +1,164 @@
+"""An ONNX file as plain objects (``SourceModel``). Nothing of the file is trusted before it is checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
+from vitrify.core.findings import Finding
+from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
+from vitrify.importers.onnx.tensors import DTYPES, NAMES, text, to_array
+
+MAX_BYTES = 2 ** 31 - 1      # protobuf's own limit for one message
+OLDEST_OPSET = 7
+_OWN_DOMAINS = ("", "ai.onnx")
+# AttributeProto.AttributeType. Source: onnx.proto.
+_FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS, _TENSORS = range(1, 10)
+
+
+def read(path: Path) -> SourceModel:
+    """Read an ONNX file.
+
+    Raises:
+        ModelError: the file is damaged; lists every broken tensor.
+        UnsupportedError: the file's operator set is too old.
+    """
+    proto = _parse(path)
+    opset = _opset(proto, path)
+    reader = _Reader(path.resolve().parent, opset)
+    graph = reader.graph(proto.graph)
+    if reader.findings:
+        raise ModelError(reader.findings)
+    return SourceModel(str(path), graph, opset, text(proto.producer_name), text(proto.doc_string),
+                       {text(p.key): text(p.value) for p in proto.metadata_props})
+
+
+def _parse(path: Path) -> Any:
+    from google.protobuf.message import DecodeError
+    from onnx.onnx_ml_pb2 import ModelProto
+
+    def damaged(headline: str) -> VitrifyError:
+        return ModelError.of("onnx.damaged", headline, where=str(path), help="export or fetch the model again")
+
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise ModelError.of("onnx.too-large", f"'{path}' has {size} bytes, an ONNX file is at most {MAX_BYTES}",
+                                where=str(path), help="save it with external data: onnx.save(model, path, save_as_external_data=True)")
+        proto = ModelProto.FromString(path.read_bytes())
+    except OSError as error:
+        raise damaged(f"cannot read '{path}': {error.strerror or error}") from error
+    except DecodeError as error:
+        raise damaged(f"'{path}' is not an ONNX model, or is cut off: {error}") from error
+    if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
+        raise damaged(f"'{path}' is not an ONNX model: there is no graph in it")
+    return proto
+
+
+def _opset(proto: Any, path: Path) -> int:
+    opset = next((int(o.version) for o in proto.opset_import if text(o.domain) in _OWN_DOMAINS), 0)
+    if opset == 0 and not proto.opset_import:
+        opset = 1
+    if 0 < opset < OLDEST_OPSET:
+        raise UnsupportedError.of("onnx.opset", f"the model uses ONNX operator set {opset}, the oldest read is {OLDEST_OPSET}",
+                                  where=str(path), help="onnx.version_converter.convert_version(model, 17)")
+    return opset
+
+
+class _Reader:
+    """Turns protobuf messages into plain objects, and collects what is wrong with them."""
+
+    def __init__(self, folder: Path, opset: int) -> None:
+        self.folder = folder
+        self.opset = opset
+        self.findings: list[Finding] = []
+
+    def graph(self, proto: Any) -> SourceGraph:
+        graph = SourceGraph(text(proto.name))
+        for tensor in proto.initializer:
+            name = text(tensor.name)
+            if name in graph.constants:
+                self.findings.append(Finding(code="onnx.duplicate-name", headline=f"two initializers are named '{name}'",
+                                             where=f"tensor '{name}'"))
+            self._tensor(tensor, graph.constants, name)
+        for sparse in proto.sparse_initializer:
+            name = text(sparse.values.name)
+            self.findings.append(Finding(code="onnx.sparse", headline=f"initializer '{name}' is sparse, which is not read",
+                                         where=f"tensor '{name}'", help="store it dense"))
+        graph.inputs = [self._value(v) for v in proto.input if text(v.name) not in graph.constants]
+        graph.outputs = [self._value(v) for v in proto.output]
+        for node in proto.node:
+            self._node(node, graph)
+        return graph
+
+    def _tensor(self, proto: Any, into: dict[str, Any], name: str) -> None:
+        try:
+            into[name] = to_array(proto, self.folder)
+        except ModelError as error:
+            self.findings += error.findings
+
+    def _value(self, proto: Any) -> SourceValue:
+        name = text(proto.name)
+        if proto.type.WhichOneof("value") not in ("tensor_type", None):
+            self.findings.append(Finding(code="onnx.value-type", where=f"value '{name}'", headline=f"'{name}' is no tensor "
+                                         f"but a {proto.type.WhichOneof('value').removesuffix('_type')}"))
+            return SourceValue(name, "", None)
+        tensor = proto.type.tensor_type
+        dtype = DTYPES.get(tensor.elem_type) or NAMES.get(tensor.elem_type, "")
+        if not tensor.HasField("shape"):
+            return SourceValue(name, dtype, None)
+        dims: list[int | str | None] = []
+        for dim in tensor.shape.dim:
+            symbol = text(dim.dim_param)
+            # Some exporters write 0 or -1 for "unknown"; no operator here takes an empty input.
+            dims.append(symbol or None if dim.WhichOneof("value") != "dim_value" or dim.dim_value <= 0 else int(dim.dim_value))
+        return SourceValue(name, dtype, dims)
+
+    def _node(self, proto: Any, graph: SourceGraph) -> None:
+        domain = text(proto.domain)
+        node = SourceNode(text(proto.op_type), text(proto.name), [text(i) for i in proto.input],
+                          [text(o) for o in proto.output], {}, "" if domain in _OWN_DOMAINS else domain, self.opset)
+        for attribute in proto.attribute:
+            self._attribute(attribute, node)
+        if node.kind == "Constant" and not node.domain and len(node.outputs) == 1:
+            self._constant(node, graph)
+        else:
+            graph.nodes.append(node)
+
+    def _attribute(self, proto: Any, node: SourceNode) -> None:
+        name, kind = text(proto.name), proto.type
+        if kind == _TENSOR:
+            self._tensor(proto.t, node.attributes, name)
+        elif kind == _GRAPH:
+            node.attributes[name] = self.graph(proto.g)
+        elif kind in (_FLOAT, _INT):
+            node.attributes[name] = float(proto.f) if kind == _FLOAT else int(proto.i)
+        elif kind == _STRING:
+            node.attributes[name] = text(proto.s)
+        elif kind in (_FLOATS, _INTS):
+            node.attributes[name] = list(proto.floats if kind == _FLOATS else proto.ints)
+        elif kind == _STRINGS:
+            node.attributes[name] = [text(s) for s in proto.strings]
+        else:
+            self.findings.append(Finding(code="onnx.attribute-type", where=f"node '{node.label}'", headline=f"attribute '{name}' "
+                                         f"of {node.kind} '{node.label}' has the type {kind}, which is not read"))
+
+    def _constant(self, node: SourceNode, graph: SourceGraph) -> None:
+        """A Constant node is an initializer that stands among the nodes."""
+        import numpy as np
+
+        name, given = node.outputs[0], node.attributes
+        value = next((given[k] for k in ("value", "value_int", "value_ints", "value_float", "value_floats") if k in given), None)
+        if name in graph.constants:
+            self.findings.append(Finding(code="onnx.duplicate-name", headline=f"two constants are named '{name}'",
+                                         where=f"node '{node.label}'"))
+        if value is None:
+            if not self.findings:
+                self.findings.append(Finding(code="onnx.constant", headline=f"Constant '{node.label}' holds no number",
+                                             where=f"node '{node.label}'"))
+            return
+        if not isinstance(value, np.ndarray):
+            first = value[0] if isinstance(value, list) and value else value
+            value = np.array(value, np.float32 if isinstance(first, float) or "value_floats" in given else np.int64)
+        graph.constants[name] = value

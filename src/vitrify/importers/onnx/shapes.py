@@ -1,0 +1,148 @@
+"""Static shapes for the graph's inputs: from the file, from the caller, and a question to the user for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vitrify.core.errors import UnsupportedError, UsageError
+from vitrify.core.findings import Finding, Severity
+from vitrify.importers.onnx.source import Array, SourceGraph, SourceValue
+
+# What the question suggests for an open extent: a common picture size, or a common length.
+_PICTURE, _LENGTH = 320, 128
+
+
+def static_shapes(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, tuple[int, ...]], list[Finding]]:
+    """Return the shape of every input, and what was assumed for it.
+
+    A symbol fixed by one input's shape holds for every input that uses it.
+
+    Raises:
+        UsageError: ``shapes`` names no input or does not fit one.
+        UnsupportedError: a dimension other than the batch stays open.
+    """
+    given = _by_name(graph, shapes)
+    symbols: dict[str, int] = {}
+    for value in graph.inputs:
+        for dim, extent in zip(value.dims or (), given.get(value.name, ()), strict=False):
+            if isinstance(dim, str):
+                symbols.setdefault(dim, extent)
+    notes: list[Finding] = []
+    for value in graph.inputs:
+        batch = value.dims[0] if value.dims else None
+        if value.name in given or not value.dims or len(value.dims) < 2 or isinstance(batch, int):
+            continue
+        rest = [d for d in value.dims[1:] if not isinstance(d, int) and not (isinstance(d, str) and d in symbols)]
+        if not rest and batch not in symbols:
+            notes.append(Finding(code="onnx.open-batch", severity=Severity.INFO, where=f"input '{value.name}'",
+                                 headline=f"input '{value.name}' leaves the batch open; 1 is taken",
+                                 help=f"--shape {value.name}={_suggest(value, symbols)}"))
+        if isinstance(batch, str):
+            symbols.setdefault(batch, 1)
+    found: dict[str, tuple[int, ...]] = {}
+    questions: list[Finding] = []
+    for value in graph.inputs:
+        shape = given.get(value.name) or _known(value, symbols)
+        if shape is None:
+            questions.append(_question(value, symbols))
+        else:
+            found[value.name] = shape
+    if questions:
+        raise UnsupportedError(questions)
+    return found, notes
+
+
+def _by_name(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    inputs = {v.name: v for v in graph.inputs}
+    listed = ", ".join(repr(name) for name in inputs) or "(none)"
+    findings: list[Finding] = []
+    given: dict[str, tuple[int, ...]] = {}
+    for name, shape in shapes.items():
+        target = next(iter(inputs)) if name == "" and len(inputs) == 1 else name
+        if target not in inputs:
+            text = f"--shape names no input, and there are {len(inputs)}" if name == "" else f"there is no input '{name}'"
+            findings.append(Finding(code="shape.unknown-input", headline=f"{text}; the inputs are {listed}",
+                                    help=f"--shape NAME={','.join(map(str, shape))}"))
+            continue
+        dims = inputs[target].dims
+        if dims is not None and len(dims) != len(shape):
+            findings.append(Finding(code="shape.rank", where=f"input '{target}'", headline=f"input '{target}' has {len(dims)} "
+                                    f"dimensions {_show(dims)}, the shape given has {len(shape)}: {list(shape)}",
+                                    help=f"--shape {target}={_suggest(inputs[target], {})}"))
+        elif any(int(d) < 1 for d in shape):
+            findings.append(Finding(code="shape.extent", headline=f"the shape given for '{target}' has a dimension below 1: "
+                                    f"{list(shape)}", where=f"input '{target}'"))
+        else:
+            given[target] = tuple(int(d) for d in shape)
+    if findings:
+        raise UsageError(findings)
+    return given
+
+
+def _known(value: SourceValue, symbols: Mapping[str, int]) -> tuple[int, ...] | None:
+    if value.dims is None:
+        return None
+    shape: list[int] = []
+    for index, dim in enumerate(value.dims):
+        extent = dim if isinstance(dim, int) else symbols.get(dim) if isinstance(dim, str) else None
+        if extent is None and index == 0 and len(value.dims) > 1:
+            extent = 1
+        if extent is None:
+            return None
+        shape.append(extent)
+    return tuple(shape)
+
+
+def _question(value: SourceValue, symbols: Mapping[str, int]) -> Finding:
+    why = "a model for an NPU has fixed shapes; every size below is computed from this one"
+    if value.dims is None:
+        return Finding(code="onnx.open-shape", headline=f"input '{value.name}' has no shape in the file", why=why,
+                       where=f"input '{value.name}'", help=f"say which: --shape {value.name}=1,3,{_PICTURE},{_PICTURE}")
+    opened = [f"{i} ('{d}')" if d else str(i) for i, d in enumerate(value.dims)
+              if i > 0 and not isinstance(d, int) and d not in symbols or i == 0 and len(value.dims) == 1]
+    many = "dimensions" if len(opened) > 1 else "dimension"
+    return Finding(code="onnx.open-shape", where=f"input '{value.name}' {_show(value.dims)}", why=why,
+                   headline=f"input '{value.name}' leaves {many} {' and '.join(opened)} open",
+                   help=f"say which size, for example: --shape {value.name}={_suggest(value, symbols)}")
+
+
+def _show(dims: Sequence[int | str | None]) -> str:
+    return f"[{','.join(str(d) if d is not None else '?' for d in dims)}]"
+
+
+def _suggest(value: SourceValue, symbols: Mapping[str, int]) -> str:
+    dims = value.dims or [1]
+    open_size = _PICTURE if len(dims) == 4 else _LENGTH
+    known = (d if isinstance(d, int) else symbols.get(d or "", 1 if i == 0 and len(dims) > 1 else open_size)
+             for i, d in enumerate(dims))
+    return ",".join(map(str, known))
+
+
+def constant_inputs(graph: SourceGraph, values: Mapping[str, Any]) -> dict[str, Array]:
+    """Take the inputs named by ``values`` out of the graph's inputs and return them as constants.
+
+    Raises:
+        UsageError: no such input, or the value is no number of the input's rank.
+    """
+    inputs = {v.name: v for v in graph.inputs}
+    findings: list[Finding] = []
+    constants: dict[str, Array] = {}
+    for name, value in values.items():
+        if name not in inputs:
+            findings.append(Finding(code="value.unknown-input", headline=f"there is no input '{name}'; the inputs are "
+                                    f"{', '.join(map(repr, inputs))}"))
+            continue
+        array = np.asarray(value, inputs[name].dtype or None)
+        dims = inputs[name].dims
+        if dims is not None and array.ndim != len(dims):
+            findings.append(Finding(code="value.rank", headline=f"input '{name}' has {len(dims)} dimensions, the value given "
+                                    f"has {array.ndim}", where=f"input '{name}'"))
+            continue
+        constants[name] = array
+    if findings:
+        raise UsageError(findings)
+    graph.inputs = [v for v in graph.inputs if v.name not in constants]
+    return constants

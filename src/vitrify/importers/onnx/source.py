@@ -1,0 +1,122 @@
+"""The ONNX model as plain objects: no protobuf beyond the reader, attributes as Python values, weights as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from vitrify.core.errors import ModelError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass
+class SourceNode:
+    """One ONNX node. ``label`` is what messages call it: its name, or its first output's when it has none."""
+
+    kind: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any]
+    domain: str = ""
+    opset: int = 0
+
+    @property
+    def label(self) -> str:
+        """The name, or the first output's when nameless."""
+        return self.name or next((o for o in self.outputs if o), self.kind)
+
+    @property
+    def full_kind(self) -> str:
+        """The kind with its domain when that is not ONNX's own."""
+        return f"{self.domain}::{self.kind}" if self.domain else self.kind
+
+    def problem(self, text: str, code: str = "onnx.invalid") -> ModelError:
+        """An error about this node."""
+        return ModelError.of(code, f"{self.kind} '{self.label}': {text}", where=f"node '{self.label}'")  # type: ignore[return-value]
+
+    def _get(self, name: str, kinds: tuple[type, ...], default: Any, what: str) -> Any:
+        value = self.attributes.get(name, default)
+        if value is not default and not isinstance(value, kinds):
+            raise self.problem(f"attribute '{name}' should be {what}, it is {type(value).__name__}")
+        return value
+
+    def int(self, name: str, default: int = 0) -> int:
+        """An integer attribute."""
+        value: int = self._get(name, (int,), default, "an integer")
+        return value
+
+    def float(self, name: str, default: float = 0.0) -> float:
+        """A float attribute, float32 as stored."""
+        value: float = self._get(name, (float, int), default, "a number")
+        return value
+
+    def string(self, name: str, default: str = "") -> str:
+        """A string attribute."""
+        value: str = self._get(name, (str,), default, "a string")
+        return value
+
+    def ints(self, name: str) -> list[int] | None:
+        """A list of integers, None when the attribute is absent."""
+        value: list[int] | None = self._get(name, (list,), None, "a list of integers")
+        if value is not None and not all(isinstance(v, int) for v in value):
+            raise self.problem(f"attribute '{name}' should be a list of integers")
+        return value
+
+    def floats(self, name: str) -> list[float] | None:
+        """A list of numbers, None when the attribute is absent."""
+        value: list[float] | None = self._get(name, (list,), None, "a list of numbers")
+        return value
+
+    def graph(self, name: str) -> SourceGraph:
+        """A subgraph."""
+        value = self.attributes.get(name)
+        if not isinstance(value, SourceGraph):
+            raise self.problem(f"attribute '{name}' should be a graph")
+        return value
+
+
+@dataclass
+class SourceValue:
+    """A declared graph input or output; ``dims`` holds an integer, a symbol's name, or None where nothing is said.
+
+    ``dtype`` is the numpy type's name; ``dims`` None means that even the rank is open.
+    """
+
+    name: str
+    dtype: str
+    dims: list[int | str | None] | None
+
+
+@dataclass
+class SourceGraph:
+    """One ONNX graph with its constants by name."""
+
+    name: str
+    nodes: list[SourceNode] = field(default_factory=list)
+    constants: dict[str, Array] = field(default_factory=dict)
+    inputs: list[SourceValue] = field(default_factory=list)
+    outputs: list[SourceValue] = field(default_factory=list)
+
+    def subgraphs(self) -> Iterator[tuple[SourceNode, SourceGraph]]:
+        """The graphs held by the attributes of the nodes."""
+        for node in self.nodes:
+            for value in node.attributes.values():
+                if isinstance(value, SourceGraph):
+                    yield node, value
+
+
+@dataclass
+class SourceModel:
+    """An ONNX file's content."""
+
+    path: str
+    graph: SourceGraph
+    opset: int
+    producer: str = ""
+    description: str = ""
+    metadata: dict[str, str] = field(default_factory=dict)

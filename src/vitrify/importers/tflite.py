@@ -1,0 +1,60 @@
+"""TFLite files: they hold the IR's own operators, so reading is importing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vitrify.core.errors import UsageError
+from vitrify.ir import InputBinding, Interface, Model, OutputBinding, Part
+
+IDENTIFIER = b"TFL3"
+
+
+def match(head: bytes, size: int) -> bool:
+    """True when the flatbuffer's file identifier says TFLite."""
+    return head[4:8] == IDENTIFIER
+
+
+def load(path: Path, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> Model:
+    """Read a TFLite file. Its shapes are fixed in the file, so ``shapes`` must agree with them.
+
+    Raises:
+        ModelError: the file is broken.
+        UsageError: a shape or value was given that the file does not have.
+    """
+    from vitrify import tflite
+
+    model = tflite.read(path)
+    _check_shapes(model, path, shapes, values)
+    if model.interface is None:
+        model.interface = _own_interface(model)
+    model.source = model.source or str(path)
+    return model
+
+
+def _check_shapes(model: Model, path: Path, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> None:
+    known = {t.name: t.shape for t in model.main.inputs}
+    if len(known) == 1:
+        known[""] = next(iter(known.values()))
+    if values:
+        raise UsageError.of("tflite.values", f"inputs of a TFLite file cannot be replaced by constants: "
+                            f"{', '.join(map(repr, values))}", where=str(path))
+    for name, shape in shapes.items():
+        if name not in known:
+            raise UsageError.of("shape.unknown-input", f"there is no input '{name}'; the inputs are "
+                                f"{', '.join(repr(t.name) for t in model.main.inputs)}", where=str(path))
+        if tuple(shape) != known[name]:
+            raise UsageError.of("shape.fixed", f"input '{name}' is fixed at {list(known[name])} in a TFLite file, "
+                                f"not {list(shape)}", where=str(path), help="convert the source model again with --shape")
+
+
+def _own_interface(model: Model) -> Interface:
+    """The interface of a file that is its own source: every input and output stands for itself."""
+    return Interface(
+        inputs=tuple(InputBinding(name=t.name, shape=t.shape, dtype=t.dtype.label, position=i)
+                     for i, t in enumerate(model.main.inputs)),
+        outputs=tuple(OutputBinding(name=t.name, shape=t.shape, dtype=t.dtype.label, parts=(Part(position=i),))
+                      for i, t in enumerate(model.main.outputs)),
+        source_format="tflite")
