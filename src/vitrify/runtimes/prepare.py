@@ -36,8 +36,13 @@ class Limits(NamedTuple):
     memory_bytes: int = DEFAULT_MEMORY_BYTES
 
 
-def prepare(path: Path | str, *, limits: Limits = Limits()) -> list[Finding]:
+def prepare(path: Path | str, *, limits: Limits = Limits(), invoke: bool = True) -> list[Finding]:
     """Check every node, then load, allocate and run the file once on zeros, in reference kernels, in a child process.
+
+    Args:
+        path: a .tflite file.
+        limits: what the try may take.
+        invoke: False leaves the run out: quick, and enough for a float file, whose kernels fail while they prepare.
 
     Returns:
         What is wrong, in the user's names; empty when LiteRT runs the file. Rules that a node breaks although LiteRT
@@ -50,7 +55,7 @@ def prepare(path: Path | str, *, limits: Limits = Limits()) -> list[Finding]:
     file = Path(path)
     model = read(file)
     broken = list(_broken_rules(model))
-    refusal = _refusal(file, limits)
+    refusal = _refusal(file, limits, invoke)
     if refusal is None:
         return [replace(f, severity=Severity.WARNING) if f.severity is Severity.ERROR else f for f in broken]
     if refusal.code == "process.died":
@@ -68,14 +73,15 @@ def _broken_rules(model: Model) -> Iterator[Finding]:
                 yield from check(node)
 
 
-def _refusal(file: Path, limits: Limits) -> Finding | None:
+def _refusal(file: Path, limits: Limits, invoke: bool = True) -> Finding | None:
     """Run the file once; return what went wrong."""
     spec = Spec(str(file.resolve()), stamp(file), "reference", False, 1)
     with Worker(f"LiteRT on {file.name}", seconds=limits.seconds, memory_bytes=limits.memory_bytes) as worker:
         try:
             details: Details = worker.call(f"{_SESSION}:details", spec)
             arrays = [np.zeros(d["shape"], d["dtype"]) for d in details.inputs]
-            worker.call(f"{_SESSION}:invoke", spec, arrays, [])
+            if invoke:
+                worker.call(f"{_SESSION}:invoke", spec, arrays, [])
         except VitrifyError as error:
             return error.findings[0]
     return None
