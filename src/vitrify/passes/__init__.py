@@ -11,6 +11,8 @@ from vitrify.ir import Ledger, Model
 from vitrify.passes.base import Pass, apply, run_table
 from vitrify.passes.tables import CLEANUP, FUSION, PATTERNS
 
+ROUNDS = 4
+"""How often patterns, layout and clean-up may feed each other; two do for every model seen."""
 Layout = Literal["nhwc", "nchw"]
 
 __all__ = ["CLEANUP", "FUSION", "PATTERNS", "Layout", "Pass", "apply", "optimize", "run_table"]
@@ -25,10 +27,10 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
     from vitrify.passes.layout.turning import TurnLayout
     ledger = Ledger()
     run_table(CLEANUP, model, ledger)
-    for _ in range(4):
+    for _ in range(ROUNDS):
+        run_table(PATTERNS, model, ledger)
         changed = apply(TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc"), model, ledger)
-        changed += run_table(PATTERNS, model, ledger)
-        if not changed:
+        if not changed or not run_table(CLEANUP, model, ledger):
             break
     run_table(FUSION, model, ledger)
     return ledger

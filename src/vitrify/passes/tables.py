@@ -1,13 +1,20 @@
-"""The tables of passes, one per purpose; the order within a table matters where a reason stands beside it."""
+"""The tables of passes, one per purpose; where the order within a table matters, the reason stands beside it."""
 
 from __future__ import annotations
 
+from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
+from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.base import Pass
 from vitrify.passes.dead_code import DeadCode
 from vitrify.passes.duplicates import Duplicates
 from vitrify.passes.folding import FoldConstants
+from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.identities import Identities
+from vitrify.passes.leaky_relu import LeakyRelu
+from vitrify.passes.means import MergeReductions
+from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
 from vitrify.passes.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
+from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
 from vitrify.passes.static_batch import PinFreeDimensions
 
 CLEANUP: tuple[type[Pass], ...] = (
@@ -19,6 +26,33 @@ CLEANUP: tuple[type[Pass], ...] = (
     MergeReshapes,
     Duplicates,
 )
+"""Less of the same: what is known, unused, without effect, or there twice."""
 
-PATTERNS: tuple[type[Pass], ...] = CLEANUP
-FUSION: tuple[type[Pass], ...] = (TransposeToReshape, *CLEANUP)
+PATTERNS: tuple[type[Pass], ...] = (
+    DivToMul,
+    SubToAdd,
+    ClipToRelu,
+    HardSigmoid,
+    HardSwish,
+    LeakyRelu,
+    MergeReductions,
+    MergeConstants,         # after the patterns, whose constants it would hide
+)
+"""Activations written out, and arithmetic in the forms that fusion looks for."""
+
+FUSION: tuple[type[Pass], ...] = (
+    TransposeToReshape,
+    MergeReshapes,
+    Identities,
+    FusePad,                # before scales, so that a convolution's border is known
+    FoldScaleAfter,
+    MergeConstants,
+    FoldScaleBefore,
+    Relu0To1ToClip,
+    ClipToRelu,
+    ZeroPadBeforeMaxPool,
+    FuseActivation,         # last: a fused activation keeps scales out
+    Duplicates,
+    DeadCode,
+)
+"""Two nodes into one."""
