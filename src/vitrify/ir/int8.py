@@ -12,6 +12,7 @@ class Int8Rule:
     weight: input position of the constant weights, symmetric, one scale per index of ``weight_axis`` (None: one scale).
     bias: input position of the bias, int32 with scale input scale * weight scale.
     same_scale: input positions that must have exactly the scale and zero point of every output.
+    variadic: the operator takes any number of inputs, and what ``same_scale`` says of the first goes for all.
     output: fixed (scale, zero point) of the outputs, where the kernel demands it.
     keep: input positions that are never quantized (shapes, axes, permutations, indices).
     """
@@ -20,5 +21,6 @@ class Int8Rule:
     weight_axis: int | None = None
     bias: int | None = None
     same_scale: tuple[int, ...] = ()
+    variadic: bool = False
     output: tuple[float, int] | None = None
     keep: tuple[int, ...] = ()

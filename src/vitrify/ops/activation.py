@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import operator
 from vitrify.ops import versions
@@ -24,6 +25,7 @@ class Relu(Elementwise):
     """max(x, 0)."""
 
     name = "RELU"
+    int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.UINT8: 2, DType.INT16: 3}
 
     def compute(self, x: Array) -> Array:
@@ -37,6 +39,7 @@ class Relu6(Elementwise):
     """x held within 0 and 6."""
 
     name = "RELU6"
+    int8 = Int8Rule()
     versions = versions.INT8_INT16
 
     def compute(self, x: Array) -> Array:
@@ -50,6 +53,7 @@ class ReluN1To1(Elementwise):
     """x held within -1 and 1."""
 
     name = "RELU_N1_TO_1"
+    int8 = Int8Rule()
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -62,6 +66,7 @@ class Relu0To1(Elementwise):
     """x held within 0 and 1."""
 
     name = "RELU_0_TO_1"
+    int8 = Int8Rule()
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -75,6 +80,7 @@ class LeakyRelu(Elementwise):
 
     name = "LEAKY_RELU"
     options = "LeakyReluOptions"
+    int8 = Int8Rule()
     versions = {DType.INT16: 2}
     alpha: float = 0.0
 
@@ -89,6 +95,7 @@ class Prelu(Elementwise):
     """x where x >= 0, else alpha * x; inputs x and alpha, which broadcasts to x's shape."""
 
     name = "PRELU"
+    int8 = Int8Rule()
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type of x, which alpha must not widen."""
@@ -110,6 +117,7 @@ class Elu(Elementwise):
     """x where x >= 0, else exp(x) - 1."""
 
     name = "ELU"
+    int8 = Int8Rule()
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -122,6 +130,7 @@ class Logistic(Elementwise):
     """1 / (1 + exp(-x))."""
 
     name = "LOGISTIC"
+    int8 = Int8Rule(output=(1 / 256, -128))
     versions = versions.INT8_INT16
 
     def compute(self, x: Array) -> Array:
@@ -135,6 +144,7 @@ class Tanh(Elementwise):
     """The hyperbolic tangent."""
 
     name = "TANH"
+    int8 = Int8Rule(output=(1 / 128, 0))
     versions = versions.INT8_INT16
 
     def compute(self, x: Array) -> Array:
@@ -149,6 +159,7 @@ class HardSwish(Elementwise):
 
     name = "HARD_SWISH"
     options = "HardSwishOptions"
+    int8 = Int8Rule()
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -165,6 +176,7 @@ class Gelu(Elementwise):
 
     name = "GELU"
     options = "GeluOptions"
+    int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.UINT8: 2}
     approximate: bool = False
 
@@ -182,6 +194,7 @@ class Softmax(Elementwise):
 
     name = "SOFTMAX"
     options = "SoftmaxOptions"
+    int8 = Int8Rule(output=(1 / 256, -128))
     versions = versions.INT8_INT16
     beta: float = 0.0
 
@@ -204,6 +217,7 @@ class LogSoftmax(Elementwise):
 
     name = "LOG_SOFTMAX"
     options = "LogSoftmaxOptions"
+    int8 = Int8Rule(output=(16 / 256, 127))
     versions = versions.INT8
 
     def infer(self, inputs: Inputs) -> list[TensorType]:

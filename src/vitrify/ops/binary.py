@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -39,6 +40,7 @@ class Add(BinaryElementwise):
 
     name = "ADD"
     options = "AddOptions"
+    int8 = Int8Rule()
     fused_activation_function: Activation = Activation.NONE
     pot_scale_int16: bool = True
 
@@ -61,6 +63,7 @@ class Sub(BinaryElementwise):
 
     name = "SUB"
     options = "SubOptions"
+    int8 = Int8Rule()
     fused_activation_function: Activation = Activation.NONE
     pot_scale_int16: bool = True
 
@@ -87,6 +90,7 @@ class Mul(BinaryElementwise):
 
     name = "MUL"
     options = "MulOptions"
+    int8 = Int8Rule()
     fused_activation_function: Activation = Activation.NONE
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -116,6 +120,7 @@ class Div(BinaryElementwise):
 
     name = "DIV"
     options = "DivOptions"
+    int8 = Int8Rule()
     fused_activation_function: Activation = Activation.NONE
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -134,6 +139,7 @@ class Maximum(BinaryElementwise):
 
     name = "MAXIMUM"
     options = "MaximumMinimumOptions"
+    int8 = Int8Rule(same_scale=(0, 1))
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -155,6 +161,7 @@ class Minimum(BinaryElementwise):
 
     name = "MINIMUM"
     options = "MaximumMinimumOptions"
+    int8 = Int8Rule(same_scale=(0, 1))
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -189,6 +196,7 @@ class SquaredDifference(BinaryElementwise):
 
     name = "SQUARED_DIFFERENCE"
     options = "SquaredDifferenceOptions"
+    int8 = Int8Rule()
     versions = versions.INT8
 
     def compute(self, a: Array, b: Array) -> Array:

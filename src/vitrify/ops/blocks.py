@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -34,6 +35,7 @@ class SpaceToDepth(Operator):
 
     name = "SPACE_TO_DEPTH"
     options = "SpaceToDepthOptions"
+    int8 = Int8Rule(same_scale=(0,))
     versions = versions.INT8
     block_size: int = 0
 
@@ -62,6 +64,7 @@ class DepthToSpace(Operator):
 
     name = "DEPTH_TO_SPACE"
     options = "DepthToSpaceOptions"
+    int8 = Int8Rule(same_scale=(0,))
     versions = versions.INT8
     block_size: int = 0
 
@@ -109,6 +112,7 @@ class SpaceToBatchND(BatchBlocks):
 
     name = "SPACE_TO_BATCH_ND"
     options = "SpaceToBatchNDOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1, 2))
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type with more batches."""
@@ -139,6 +143,7 @@ class BatchToSpaceND(BatchBlocks):
 
     name = "BATCH_TO_SPACE_ND"
     options = "BatchToSpaceNDOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1, 2))
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type with fewer batches."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.core.errors import UnsupportedError
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
@@ -25,6 +26,7 @@ class Quantize(Operator):
 
     name = "QUANTIZE"
     options = "QuantizeOptions"
+    int8 = Int8Rule()
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return int8 for real values, else the input's type; the output tensor may say another."""

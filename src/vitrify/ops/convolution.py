@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -55,6 +56,7 @@ class Conv2D(Operator):
 
     name = "CONV_2D"
     options = "Conv2DOptions"
+    int8 = Int8Rule(weight=1, weight_axis=0, bias=2)
     padding: Padding = Padding.SAME
     stride_w: int = 1
     stride_h: int = 1
@@ -119,6 +121,7 @@ class DepthwiseConv2D(Operator):
 
     name = "DEPTHWISE_CONV_2D"
     options = "DepthwiseConv2DOptions"
+    int8 = Int8Rule(weight=1, weight_axis=3, bias=2)
     padding: Padding = Padding.SAME
     stride_w: int = 1
     stride_h: int = 1
@@ -178,6 +181,7 @@ class TransposeConv(Operator):
 
     name = "TRANSPOSE_CONV"
     options = "TransposeConvOptions"
+    int8 = Int8Rule(weight=1, weight_axis=0, bias=3, keep=(0,))
     padding: Padding = Padding.SAME
     stride_w: int = 1
     stride_h: int = 1

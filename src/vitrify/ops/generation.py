@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -103,6 +104,7 @@ class Fill(Operator):
 
     name = "FILL"
     options = "FillOptions"
+    int8 = Int8Rule(same_scale=(1,), keep=(0,))
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type of that shape."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -24,6 +25,7 @@ class Gather(Operator):
 
     name = "GATHER"
     options = "GatherOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
     axis: int = 0
     batch_dims: int = 0
 
@@ -71,6 +73,7 @@ class GatherND(Operator):
 
     name = "GATHER_ND"
     options = "GatherNdOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type of what is picked."""
@@ -128,6 +131,7 @@ class OneHot(Operator):
 
     name = "ONE_HOT"
     options = "OneHotOptions"
+    int8 = Int8Rule(same_scale=(2, 3), keep=(0, 1))
     axis: int = 0
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -153,6 +157,7 @@ class TopKV2(Operator):
 
     name = "TOPK_V2"
     options = "TopKV2Options"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the types of values and positions."""

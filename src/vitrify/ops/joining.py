@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -28,6 +29,7 @@ class Concatenation(Operator):
 
     name = "CONCATENATION"
     options = "ConcatenationOptions"
+    int8 = Int8Rule(same_scale=(0,), variadic=True)
     versions = {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4}
     axis: int = 0
     fused_activation_function: Activation = Activation.NONE
@@ -58,6 +60,7 @@ class Pack(Operator):
 
     name = "PACK"
     options = "PackOptions"
+    int8 = Int8Rule(same_scale=(0,), variadic=True)
     versions = {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4}
     values_count: int = 0
     axis: int = 0
@@ -83,6 +86,7 @@ class Unpack(Operator):
 
     name = "UNPACK"
     options = "UnpackOptions"
+    int8 = Int8Rule(same_scale=(0,))
     versions = {DType.INT8: 2, DType.UINT8: 2, DType.BOOL: 3, DType.INT16: 4}
     num: int = 0
     axis: int = 0
@@ -107,6 +111,7 @@ class Split(Operator):
 
     name = "SPLIT"
     options = "SplitOptions"
+    int8 = Int8Rule(same_scale=(1,), keep=(0,))
     num_splits: int = 0
 
     def _axis(self, axes: Shape, shape: Shape, inputs: Inputs | Arrays) -> int:
@@ -141,6 +146,7 @@ class SplitV(Operator):
 
     name = "SPLIT_V"
     options = "SplitVOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1, 2))
     versions = versions.INT8
     num_splits: int = 0
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.core.errors import UnsupportedError
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
@@ -33,6 +34,7 @@ class Less(Comparison):
 
     name = "LESS"
     options = "LessOptions"
+    int8 = Int8Rule()
     versions = versions.INT8_INT16
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -47,6 +49,7 @@ class LessEqual(Comparison):
 
     name = "LESS_EQUAL"
     options = "LessEqualOptions"
+    int8 = Int8Rule()
     versions = versions.INT8
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -61,6 +64,7 @@ class Greater(Comparison):
 
     name = "GREATER"
     options = "GreaterOptions"
+    int8 = Int8Rule()
     versions = versions.INT8
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -75,6 +79,7 @@ class GreaterEqual(Comparison):
 
     name = "GREATER_EQUAL"
     options = "GreaterEqualOptions"
+    int8 = Int8Rule()
     versions = versions.INT8_INT16
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -89,6 +94,7 @@ class Equal(Comparison):
 
     name = "EQUAL"
     options = "EqualOptions"
+    int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.STRING: 3, DType.INT16: 4}
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -103,6 +109,7 @@ class NotEqual(Comparison):
 
     name = "NOT_EQUAL"
     options = "NotEqualOptions"
+    int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.STRING: 3}
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -178,6 +185,7 @@ class Select(Selection):
 
     name = "SELECT"
     options = "SelectOptions"
+    int8 = Int8Rule(same_scale=(1, 2), keep=(0,))
 
     def common(self, inputs: Inputs | Arrays, condition: tuple[int, ...], x: tuple[int, ...],
                y: tuple[int, ...]) -> tuple[int, ...]:
@@ -207,6 +215,7 @@ class SelectV2(Selection):
 
     name = "SELECT_V2"
     options = "SelectV2Options"
+    int8 = Int8Rule(same_scale=(1, 2), keep=(0,))
 
 
 @operator

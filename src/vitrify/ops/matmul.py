@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -30,6 +31,7 @@ class FullyConnected(Operator):
 
     name = "FULLY_CONNECTED"
     options = "FullyConnectedOptions"
+    int8 = Int8Rule(weight=1, weight_axis=0, bias=2)
     fused_activation_function: Activation = Activation.NONE
     weights_format: int = 0
     keep_num_dims: bool = False
@@ -101,6 +103,7 @@ class BatchMatMul(Operator):
 
     name = "BATCH_MATMUL"
     options = "BatchMatMulOptions"
+    int8 = Int8Rule()
     adj_x: bool = False
     adj_y: bool = False
     asymmetric_quantize_inputs: bool = False

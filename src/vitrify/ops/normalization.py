@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.operator import operator
 from vitrify.ops import versions
 from vitrify.ops.attributes import Activation
@@ -23,6 +24,7 @@ class L2Normalization(Elementwise):
 
     name = "L2_NORMALIZATION"
     options = "L2NormOptions"
+    int8 = Int8Rule(output=(1 / 128, 0))
     versions = versions.INT8
     fused_activation_function: Activation = Activation.NONE
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -51,6 +52,7 @@ class Pad(Padded):
 
     name = "PAD"
     options = "PadOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
 
 @operator
@@ -60,6 +62,7 @@ class PadV2(Padded):
 
     name = "PADV2"
     options = "PadV2Options"
+    int8 = Int8Rule(same_scale=(0, 2), keep=(1,))
 
 
 @operator
@@ -69,6 +72,7 @@ class MirrorPad(Padded):
 
     name = "MIRROR_PAD"
     options = "MirrorPadOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
     versions = versions.INT8_INT16
     mode: int = 0
 

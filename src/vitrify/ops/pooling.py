@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops import versions
 from vitrify.ops.attributes import Activation, Padding
@@ -66,6 +67,7 @@ class AveragePool2D(Pool2D):
     """The mean of each window."""
 
     name = "AVERAGE_POOL_2D"
+    int8 = Int8Rule(same_scale=(0,))
     versions = versions.INT8_INT16
 
     def pool(self, x: Array) -> Array:
@@ -82,6 +84,7 @@ class MaxPool2D(Pool2D):
     """The largest value of each window."""
 
     name = "MAX_POOL_2D"
+    int8 = Int8Rule(same_scale=(0,))
     versions = versions.INT8_INT16
 
     def pool(self, x: Array) -> Array:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops import versions
@@ -60,6 +61,7 @@ class Mean(Reduction):
     """The mean; of integers, rounded towards zero."""
 
     name = "MEAN"
+    int8 = Int8Rule(keep=(1,))
     versions = versions.INT8_INT16
 
     def reduce(self, x: Array, axes: Shape) -> Array:
@@ -75,6 +77,7 @@ class Sum(Reduction):
     """The sum."""
 
     name = "SUM"
+    int8 = Int8Rule(keep=(1,))
     versions = versions.INT8
 
     def reduce(self, x: Array, axes: Shape) -> Array:
@@ -88,6 +91,7 @@ class ReduceProd(Reduction):
     """The product."""
 
     name = "REDUCE_PROD"
+    int8 = Int8Rule(keep=(1,))
     versions = {DType.INT8: 2, DType.INT16: 2}
 
     def reduce(self, x: Array, axes: Shape) -> Array:
@@ -101,6 +105,7 @@ class ReduceMax(Reduction):
     """The largest value."""
 
     name = "REDUCE_MAX"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
     versions = versions.INT8_INT16
 
     def reduce(self, x: Array, axes: Shape) -> Array:
@@ -114,6 +119,7 @@ class ReduceMin(Reduction):
     """The smallest value."""
 
     name = "REDUCE_MIN"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
     versions = versions.INT8_INT16
 
     def reduce(self, x: Array, axes: Shape) -> Array:
@@ -184,6 +190,7 @@ class ArgMax(ArgReduction):
 
     name = "ARG_MAX"
     options = "ArgMaxOptions"
+    int8 = Int8Rule(keep=(1,))
     versions = {DType.INT8: 2, DType.BOOL: 3}
 
     def find(self, x: Array, axis: int) -> Array:
@@ -198,6 +205,7 @@ class ArgMin(ArgReduction):
 
     name = "ARG_MIN"
     options = "ArgMinOptions"
+    int8 = Int8Rule(keep=(1,))
     versions = {DType.INT8: 2, DType.BOOL: 3}
 
     def find(self, x: Array, axis: int) -> Array:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -45,6 +46,7 @@ class ResizeBilinear(Resize):
 
     name = "RESIZE_BILINEAR"
     options = "ResizeBilinearOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
     def _neighbours(self, before: int, after: int) -> tuple[Array, Array, Array]:
         steps = np.arange(after, dtype=np.float32)
@@ -83,6 +85,7 @@ class ResizeNearestNeighbor(Resize):
 
     name = "RESIZE_NEAREST_NEIGHBOR"
     options = "ResizeNearestNeighborOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
     def _nearest(self, before: int, after: int) -> Array:
         offset = np.float32(0.5 if self.half_pixel_centers else 0)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -50,6 +51,7 @@ class Reshape(Reshaping):
 
     name = "RESHAPE"
     options = "ReshapeOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
     new_shape: tuple[int, ...] = ()
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -77,6 +79,7 @@ class Squeeze(Reshaping):
 
     name = "SQUEEZE"
     options = "SqueezeOptions"
+    int8 = Int8Rule(same_scale=(0,))
     versions = {DType.STRING: 2}
     squeeze_dims: tuple[int, ...] = ()
 
@@ -97,6 +100,7 @@ class ExpandDims(Reshaping):
 
     name = "EXPAND_DIMS"
     options = "ExpandDimsOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type with one more axis."""
@@ -114,6 +118,7 @@ class Transpose(Operator):
 
     name = "TRANSPOSE"
     options = "TransposeOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type with the axes reordered."""
@@ -153,6 +158,7 @@ class ReverseV2(Operator):
 
     name = "REVERSE_V2"
     options = "ReverseV2Options"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
     versions = {DType.BOOL: 2, DType.INT8: 3}
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -175,6 +181,7 @@ class Tile(Operator):
 
     name = "TILE"
     options = "TileOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
     versions = {DType.STRING: 2, DType.INT8: 3}
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -199,6 +206,7 @@ class BroadcastTo(Operator):
 
     name = "BROADCAST_TO"
     options = "BroadcastToOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type with that shape."""

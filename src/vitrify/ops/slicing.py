@@ -10,6 +10,7 @@ from types import EllipsisType
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -25,6 +26,7 @@ class Slice(Operator):
 
     name = "SLICE"
     options = "SliceOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1, 2))
 
     def _box(self, begin: Shape, size: Shape, shape: Shape, inputs: Inputs | Arrays) -> tuple[slice, ...]:
         expect(self, len(begin) == len(size) == len(shape),
@@ -67,6 +69,7 @@ class StridedSlice(Operator):
 
     name = "STRIDED_SLICE"
     options = "StridedSliceOptions"
+    int8 = Int8Rule(same_scale=(0,), keep=(1, 2, 3))
     begin_mask: int = 0
     end_mask: int = 0
     ellipsis_mask: int = 0
@@ -132,6 +135,7 @@ class DynamicUpdateSlice(Operator):
 
     name = "DYNAMIC_UPDATE_SLICE"
     options = "DynamicUpdateSliceOptions"
+    int8 = Int8Rule(same_scale=(0, 1), keep=(2,))
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type of x."""

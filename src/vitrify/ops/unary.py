@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import operator
 from vitrify.ops import versions
@@ -23,6 +24,7 @@ class Abs(Elementwise):
 
     name = "ABS"
     options = "AbsOptions"
+    int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.UINT8: 2, DType.INT32: 5}
 
     def compute(self, x: Array) -> Array:
@@ -49,6 +51,7 @@ class Sqrt(Elementwise):
     """The square root."""
 
     name = "SQRT"
+    int8 = Int8Rule()
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -61,6 +64,7 @@ class Rsqrt(Elementwise):
     """One over the square root."""
 
     name = "RSQRT"
+    int8 = Int8Rule()
     versions = versions.INT8_INT16
 
     def compute(self, x: Array) -> Array:
@@ -88,6 +92,7 @@ class Exp(Elementwise):
 
     name = "EXP"
     options = "ExpOptions"
+    int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.INT16: 2}
 
     def compute(self, x: Array) -> Array:
@@ -101,6 +106,7 @@ class Log(Elementwise):
     """The natural logarithm."""
 
     name = "LOG"
+    int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.INT16: 2}
 
     def compute(self, x: Array) -> Array:
