@@ -9,6 +9,7 @@ import numpy as np
 
 from vitrify.core.errors import DataError
 from vitrify.core.findings import Finding
+from vitrify.data.host import run_host
 from vitrify.ir import Model, Tensor
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
 from vitrify.ir.quantization import Quantization
@@ -76,13 +77,21 @@ def _to_tensor(value: Array, details: Details) -> Array:
 def to_source_outputs(interface: Interface, tensors: Sequence[Array], details: Sequence[Details]) -> dict[str, Array]:
     """Turn the file's output tensors into the source model's outputs, by name.
 
-    Quantized tensors are dequantized where the source gives floats; parts are transposed, scaled and joined.
+    Quantized tensors are dequantized and pass through the host program, if there is one; parts are transposed, scaled
+    and joined.
     """
-    return {binding.name: _output(binding, tensors, details) for binding in interface.outputs}
+    reals = [_real(tensor, one) for tensor, one in zip(tensors, details, strict=False)]
+    given = run_host(interface.host, reals) if interface.host is not None else reals
+    return {binding.name: _output(binding, given) for binding in interface.outputs}
 
 
-def _output(binding: OutputBinding, tensors: Sequence[Array], details: Sequence[Details]) -> Array:
-    parts = [_part(part, tensors[part.position], details[part.position]) for part in binding.parts]
+def _real(tensor: Array, details: Details) -> Array:
+    quantization = quantization_of(details)
+    return quantization.dequantize(tensor) if quantization is not None else tensor
+
+
+def _output(binding: OutputBinding, given: Sequence[Array]) -> Array:
+    parts = [_part(part, given[part.position]) for part in binding.parts]
     joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=binding.axis)
     if joined.shape != tuple(binding.shape) and joined.size == int(np.prod(binding.shape, dtype=np.int64)):
         joined = joined.reshape(binding.shape)
@@ -91,9 +100,7 @@ def _output(binding: OutputBinding, tensors: Sequence[Array], details: Sequence[
     return np.ascontiguousarray(joined)
 
 
-def _part(part: Part, tensor: Array, details: Details) -> Array:
-    quantization = quantization_of(details)
-    value = quantization.dequantize(tensor) if quantization is not None else tensor
+def _part(part: Part, value: Array) -> Array:
     value = value.transpose(part.perm) if part.perm else value
     value = value.reshape(part.shape) if part.shape else value
     return value * np.float32(part.scale) if part.scale != 1.0 else value

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from vitrify.ir.host import HostProgram
+
 
 class InputBinding(msgspec.Struct, frozen=True, kw_only=True):
     """One input of the source model.
@@ -44,8 +46,12 @@ class OutputBinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Interface(msgspec.Struct, frozen=True, kw_only=True):
-    """What the source model takes and gives, in the order of its own file."""
+    """What the source model takes and gives, in the order of its own file.
+
+    With a ``host`` program, the positions in ``outputs`` count what that program gives, not the file's outputs.
+    """
 
     inputs: tuple[InputBinding, ...]
     outputs: tuple[OutputBinding, ...]
     source_format: str = ""
+    host: HostProgram | None = None

@@ -55,14 +55,11 @@ def roles(node: Node) -> Roles | None:
 
 
 def shared_inputs(node: Node) -> tuple[int, ...]:
-    """The inputs that must have the scale of the node's outputs.
-
-    A joining operator takes any number of inputs, so a rule that names its first one means all of them.
-    """
+    """The inputs that must have the scale of the node's outputs."""
     found = roles(node)
     if found is None or not any(is_real(t) for t in node.outputs):
         return ()
-    if node.op.kind in ("CONCATENATION", "PACK"):
+    if found.rule.variadic:
         return found.activations
     return tuple(i for i in found.rule.same_scale if i in found.activations)
 
