@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitrify.runtimes.base import Capabilities, Profile, Runtime, Traced
+from vitrify.runtimes.base import Capabilities, Observation, Profile, Runtime, Traced
 from vitrify.runtimes.opening import open
 
-__all__ = ["Capabilities", "Profile", "Runtime", "Traced", "open"]
+__all__ = ["Capabilities", "Observation", "Profile", "Runtime", "Traced", "open"]

@@ -38,6 +38,19 @@ class Traced(msgspec.Struct, frozen=True, kw_only=True):
         return self.quantization.dequantize(raw) if self.quantization is not None else raw
 
 
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """One run seen whole: the source model's outputs and some inner tensors.
+
+    For outputs that come from integers, ``steps`` holds the size of one step at each element (shaped like the output),
+    and ``saturated`` the share of values that stand at the end of their range.
+    """
+
+    outputs: dict[str, Any]
+    tensors: dict[str, Traced] = {}
+    steps: dict[str, Any] = {}
+    saturated: dict[str, float] = {}
+
+
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Measured time of one run on this machine, in milliseconds, over ``runs`` runs after ``warmup`` uncounted ones."""
 
@@ -76,6 +89,14 @@ class Runtime(Protocol):
         """What the source model takes and gives."""
 
     @property
+    def is_quantized(self) -> bool:
+        """True when the file computes on integers that stand for real numbers."""
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Other names of inputs and outputs, such as the file's own tensor names, to the interface's names."""
+
+    @property
     def tensors(self) -> tuple[str, ...]:
         """The names that ``trace`` knows, in an order in which they are computed."""
 
@@ -84,6 +105,9 @@ class Runtime(Protocol):
 
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str] | None = None) -> dict[str, Traced]:
         """Run, and give the values of the named inner tensors, or of all."""
+
+    def observe(self, inputs: Mapping[str, Array], tensors: Sequence[str] = ()) -> Observation:
+        """Run once, and give the outputs together with the named inner tensors."""
 
     def profile(self, inputs: Mapping[str, Array] | None = None, runs: int = 20, warmup: int = 3) -> Profile:
         """Measure the time of a run; without inputs, on zeros."""

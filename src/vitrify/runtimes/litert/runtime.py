@@ -14,13 +14,14 @@ from vitrify.core.errors import UsageError
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.data.binding import quantization_of, to_file_inputs, to_source_outputs
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
-from vitrify.runtimes.base import Array, Capabilities, Profile, Traced, stamp, zeros
+from vitrify.runtimes.base import Array, Capabilities, Observation, Profile, Traced, stamp, zeros
 from vitrify.runtimes.litert.spec import Details, Spec
 
 Kernels = Literal["reference", "optimized", "xnnpack"]
 KERNELS: tuple[str, ...] = get_args(Kernels)
 """Bit-exact by definition; the default ones without delegates; those with the delegate that phones and boards use."""
 
+_QUANTIZED = (np.int8, np.uint8, np.int16)
 _SESSION = "vitrify.runtimes.litert.session"
 
 
@@ -47,6 +48,7 @@ class LiteRT:
         self.threads = threads
         self.keep_state = keep_state
         self._owned = owned
+        self._step_sizes: dict[str, Array] | None = None
         self._stamp = stamp(self.path)
         self._shapes: tuple[tuple[int, tuple[int, ...]], ...] = ()
         self._worker = Worker(f"LiteRT ({kernels} kernels) on {self.path.name}", seconds=seconds,
@@ -77,9 +79,23 @@ class LiteRT:
         return self._interface
 
     @property
+    def is_quantized(self) -> bool:
+        """True when tensors or weights are integers with a scale."""
+        return any(d["dtype"] in _QUANTIZED and quantization_of(d) is not None for d in self._details.tensors)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The file's tensor names of inputs and outputs, to the interface's names."""
+        inputs = {self._details.inputs[b.position]["name"]: b.name for b in self._interface.inputs}
+        outputs = {self._details.outputs[b.parts[0].position]["name"]: b.name for b in self._interface.outputs
+                   if len(b.parts) == 1}
+        return inputs | outputs
+
+    @property
     def tensors(self) -> tuple[str, ...]:
-        """The names of the file's tensors."""
-        return tuple(dict.fromkeys(d["name"] for d in self._details.tensors if d["name"]))
+        """The names of the tensors that the main graph computes, in its order."""
+        names = {d["index"]: d["name"] for d in self._details.tensors}
+        return tuple(dict.fromkeys(names[i] for i in self._details.computed if names.get(i)))
 
     @property
     def log(self) -> str:
@@ -103,22 +119,50 @@ class LiteRT:
         Raises:
             UsageError: a name is unknown, or the kernels hide inner tensors.
         """
-        if not self.capabilities.trace:
-            raise UsageError.of("runtime.trace", f"{self.kernels} kernels hide inner tensors",
-                                help="use kernels 'reference' or 'optimized'")
-        chosen = self._chosen(tensors)
+        return self._read(inputs, self._chosen(tensors))[1]
+
+    def observe(self, inputs: Mapping[str, Array], tensors: Sequence[str] = ()) -> Observation:
+        """Run once, and give the outputs together with the named inner tensors."""
+        details = self._details.outputs
+        raw, traced = self._read(inputs, self._chosen(tensors))
+        ends = [_at_end(array, d) for array, d in zip(raw, details, strict=True)]
+        plain = [{"dtype": np.float32}] * len(details)
+        saturated = to_source_outputs(self._interface, ends, plain) if self.is_quantized else {}
+        return Observation(outputs=to_source_outputs(self._interface, raw, details), tensors=traced,
+                           steps=self._steps(), saturated={k: float(np.mean(v != 0)) for k, v in saturated.items()})
+
+    def _read(self, inputs: Mapping[str, Array],
+              chosen: Sequence[Mapping[str, Any]]) -> tuple[list[Array], dict[str, Traced]]:
+        """Run once; return the file's outputs and the chosen tensors."""
         arrays = to_file_inputs(self._interface, inputs, self._details.inputs)
-        values = self._call("invoke", self._spec(True), arrays, [d["index"] for d in chosen], self.keep_state)
-        return {d["name"]: Traced(raw=value, quantization=quantization_of(d))
-                for d, value in zip(chosen, values, strict=True) if value is not None}
+        outputs = [d["index"] for d in self._details.outputs]
+        wanted = [*outputs, *(d["index"] for d in chosen)]
+        values = self._call("invoke", self._spec(bool(chosen)), arrays, wanted, self.keep_state)
+        traced = {d["name"]: Traced(raw=value, quantization=quantization_of(d))
+                  for d, value in zip(chosen, values[len(outputs):], strict=True) if value is not None}
+        return values[:len(outputs)], traced
+
+    def _steps(self) -> dict[str, Array]:
+        """The size of one step at each element of the outputs that come from integers."""
+        if self._step_sizes is None:
+            quantized = [quantization_of(d) for d in self._details.outputs]
+            sizes = [np.broadcast_to(q.scale.reshape(-1)[0] if q else np.float32(0), d["shape"])
+                     for q, d in zip(quantized, self._details.outputs, strict=True)]
+            plain = [{"dtype": np.float32}] * len(sizes)
+            found = to_source_outputs(self._interface, sizes, plain) if any(quantized) else {}
+            self._step_sizes = {name: np.abs(size) for name, size in found.items() if np.any(size)}
+        return self._step_sizes
 
     def _chosen(self, names: Sequence[str] | None) -> list[dict[str, Any]]:
+        if not self.capabilities.trace and (names is None or names):
+            raise UsageError.of("runtime.trace", f"{self.kernels} kernels hide inner tensors",
+                                help="use kernels 'reference' or 'optimized'")
         by_name: dict[str, dict[str, Any]] = {}
         for details in self._details.tensors:
             if details["name"]:
                 by_name.setdefault(details["name"], details)
         if names is None:
-            return list(by_name.values())
+            names = self.tensors
         missing = [name for name in names if name not in by_name]
         if missing:
             raise UsageError.of("runtime.tensor", f"no tensor '{missing[0]}' in {self.path.name}",
@@ -192,3 +236,12 @@ def _resized(shapes: Mapping[str, Sequence[int]], details: Details,
         raise UsageError.of("runtime.shape", f"{path.name} has no input '{unknown[0]}'",
                             help=f"its inputs are {', '.join(map(repr, names))}")
     return tuple((names[name], tuple(map(int, shape))) for name, shape in shapes.items())
+
+
+def _at_end(array: Array, details: Mapping[str, Any]) -> Array:
+    """1 where a quantized value stands at an end of its type, else 0."""
+    if quantization_of(details) is None:
+        return np.zeros(array.shape, np.float32)
+    info = np.iinfo(array.dtype)
+    ends: Array = (array == info.min) | (array == info.max)
+    return ends.astype(np.float32)

@@ -95,8 +95,9 @@ def details(spec: Spec) -> Details:
     from importlib.metadata import version
 
     opened = session(spec)
-    return Details(opened.inputs, opened.outputs, opened.interpreter.get_tensor_details(), _signature(opened),
-                   version("ai-edge-litert"))
+    computed = [int(i) for op in opened.interpreter._get_ops_details() for i in op["outputs"]]
+    return Details(opened.inputs, opened.outputs, opened.interpreter.get_tensor_details(), computed,
+                   _signature(opened), version("ai-edge-litert"))
 
 
 def _signature(opened: Session) -> tuple[dict[str, int], dict[str, int]] | None:

@@ -17,10 +17,15 @@ class Spec(NamedTuple):
 
 
 class Details(NamedTuple):
-    """What LiteRT says of a file; ``signature`` maps names to positions in inputs and outputs, None without one."""
+    """What LiteRT says of a file.
+
+    ``computed``: indices of what the main graph's nodes give, in their order. ``signature`` maps names to positions in
+    inputs and outputs, None without one.
+    """
 
     inputs: list[dict[str, Any]]
     outputs: list[dict[str, Any]]
     tensors: list[dict[str, Any]]
+    computed: list[int]
     signature: tuple[dict[str, int], dict[str, int]] | None
     version: str

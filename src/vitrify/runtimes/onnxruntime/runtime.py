@@ -15,7 +15,7 @@ from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.importers.onnx.shapes import constant_inputs, static_shapes
 from vitrify.importers.onnx.source import SourceGraph, SourceValue
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
-from vitrify.runtimes.base import Array, Capabilities, Profile, Traced, stamp, zeros
+from vitrify.runtimes.base import Array, Capabilities, Observation, Profile, Traced, stamp, zeros
 from vitrify.runtimes.onnxruntime.spec import Details, Spec
 
 _SESSION = "vitrify.runtimes.onnxruntime.session"
@@ -65,6 +65,16 @@ class OnnxRuntime:
         return self._interface
 
     @property
+    def is_quantized(self) -> bool:
+        """Integers in an ONNX file are between its own nodes; what goes in and out of them is real."""
+        return False
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """There are no other names."""
+        return {}
+
+    @property
     def tensors(self) -> tuple[str, ...]:
         """The names of all values that the main graph computes."""
         return tuple(self._details.tensors)
@@ -93,6 +103,13 @@ class OnnxRuntime:
                                 why=f"{len(missing)} of {len(wanted)} names are unknown" if len(missing) > 1 else "")
         values = self._call("run", self._feeds(inputs), wanted, wanted)
         return {name: Traced(raw=value) for name, value in zip(wanted, values, strict=True) if value is not None}
+
+    def observe(self, inputs: Mapping[str, Array], tensors: Sequence[str] = ()) -> Observation:
+        """Run once, and give the outputs together with the named inner tensors."""
+        outputs = [value.name for value in self._details.outputs]
+        found = self.trace(inputs, [*outputs, *tensors])
+        return Observation(outputs={name: found[name].raw for name in outputs if name in found},
+                           tensors={name: found[name] for name in tensors if name in found})
 
     def profile(self, inputs: Mapping[str, Array] | None = None, runs: int = 20, warmup: int = 3) -> Profile:
         """Measure the time of a run on this machine; without inputs, on zeros."""

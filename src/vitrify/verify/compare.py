@@ -1,0 +1,188 @@
+"""Forms of one model on the same inputs: stage by stage, output by output, tensor by tensor.
+
+Each form is a stage and is compared with the first. Samples stream; of each pair of tensors only sums are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vitrify.core.errors import UsageError
+from vitrify.core.findings import Finding
+from vitrify.core.progress import ProgressCallback
+from vitrify.core.results import ComparisonRow
+from vitrify.runtimes import Observation, Runtime
+from vitrify.runtimes import open as open_runtime
+from vitrify.verify.alignment import downstream, inner_tensors, layouts, match
+from vitrify.verify.gate import FLOAT, QUANTIZED, Gate
+from vitrify.verify.judging import judge
+from vitrify.verify.metrics import Array
+from vitrify.verify.pairs import OutputPair, TensorPair
+
+TRACED_SAMPLES = 4
+"""Samples whose inner tensors are compared; outputs are compared on all."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One form of the model: what reports call it, and its file.
+
+    ``kernels``: LiteRT's, None for ``reference`` where the file holds integers and ``optimized`` where it does not.
+    ``gate``: None for the one that fits the file.
+    """
+
+    name: str
+    path: Path
+    kernels: str | None = None
+    gate: Gate | None = None
+
+
+@dataclass
+class Verification:
+    """What came out: a row per stage after the first, findings, and where trouble begins, in words."""
+
+    stages: list[ComparisonRow] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    first_divergence: str | None = None
+    samples: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """True when every stage passed its gate."""
+        return all(stage.ok for stage in self.stages)
+
+
+@dataclass
+class Compared:
+    """One stage with its runtime and all its pairs."""
+
+    stage: Stage
+    runtime: Runtime
+    gate: Gate
+    inputs: dict[str, str]
+    outputs: list[OutputPair]
+    tensors: list[TensorPair]
+
+    def add(self, sample: Mapping[str, Array], reference: Observation, traced: bool) -> None:
+        """Run this stage on one sample and compare."""
+        names = [pair.candidate for pair in self.tensors] if traced else []
+        seen = self.runtime.observe(self._inputs(sample), list(dict.fromkeys(names)))
+        for pair in self.outputs:
+            pair.add(reference.outputs[pair.reference], seen)
+        for inner in self.tensors if traced else ():
+            if inner.candidate in seen.tensors and inner.reference in reference.tensors:
+                value = seen.tensors[inner.candidate]
+                step = value.quantization.scale.reshape(-1)[:1] if value.quantization else None
+                inner.add(reference.tensors[inner.reference].value, value.value, step)
+
+    def _inputs(self, sample: Mapping[str, Array]) -> dict[str, Array]:
+        shapes = {binding.name: binding.shape for binding in self.runtime.interface.inputs}
+        found = {}
+        for name, to in self.inputs.items():
+            fitting = layouts(sample[name].shape, shapes[to])
+            found[to] = fitting[0].apply(sample[name]) if fitting else sample[name]
+        return found
+
+
+def compare(stages: Sequence[Stage], samples: Iterable[Mapping[str, Array]], *,
+            shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, Any] | None = None,
+            tensors: bool = True, traced_samples: int = TRACED_SAMPLES, total: int | None = None, threads: int = 1,
+            progress: ProgressCallback | None = None) -> Verification:
+    """Compare every stage with the first on all samples.
+
+    Args:
+        stages: two or more forms of one model; the first is the reference.
+        samples: inputs by the first model's names, in its layout.
+        shapes, values: static shapes and constants for the inputs of an ONNX model.
+        tensors: also compare inner tensors, on the first ``traced_samples`` samples.
+        total: the number of samples, for progress, where ``samples`` has no length.
+    Raises:
+        UsageError: fewer than two stages, no samples, or models that do not belong together.
+        VitrifyError: a runtime refuses a model or dies of it.
+    """
+    if len(stages) < 2:
+        raise UsageError.of("verify.stages", f"{len(stages)} model given, at least 2 are needed to compare")
+    count = total if total is not None else len(samples) if isinstance(samples, Sized) else 0
+    with ExitStack() as stack:
+        reference = stack.enter_context(_open(stages[0], shapes, values, threads))
+        compared = [_prepare(stage, stack.enter_context(_open(stage, shapes, values, threads)), reference, tensors)
+                    for stage in stages[1:]]
+        wanted = list(dict.fromkeys(pair.reference for c in compared for pair in c.tensors))
+        done = 0
+        for sample in samples:
+            traced = done < traced_samples
+            seen = reference.observe(sample, wanted if traced else [])
+            for each in compared:
+                each.add(sample, seen, traced)
+            done += 1
+            if progress is not None:
+                progress(done, max(count, done))
+        if not done:
+            raise UsageError.of("verify.samples", "there are no samples to compare on")
+    return _conclude(stages[0], compared, done)
+
+
+def _conclude(reference: Stage, compared: Sequence[Compared], samples: int) -> Verification:
+    """Judge every stage; the first one that fails says where trouble begins."""
+    result = Verification(samples=samples)
+    for each in compared:
+        verdict = judge(each.stage.name, each.outputs, each.tensors, each.gate)
+        row = ComparisonRow(name=each.stage.name, reference=reference.name, samples=samples, ok=verdict.ok,
+                            outputs=verdict.outputs, tensors=verdict.tensors)
+        result.stages.append(row)
+        result.findings += verdict.findings
+        result.first_divergence = result.first_divergence or verdict.divergence
+    return result
+
+
+def _open(stage: Stage, shapes: Mapping[str, Sequence[int]] | None, values: Mapping[str, Any] | None,
+          threads: int) -> Runtime:
+    is_tflite = _is_tflite(stage.path)
+    kernels = stage.kernels or "optimized"
+    runtime = open_runtime(stage.path, shapes=None if is_tflite else shapes, values=None if is_tflite else values,
+                           kernels=kernels, threads=threads)
+    if is_tflite and stage.kernels is None and runtime.is_quantized:
+        runtime.close()
+        runtime = open_runtime(stage.path, kernels="reference", threads=threads)
+    return runtime
+
+
+def _is_tflite(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(8)[4:] == b"TFL3"
+
+
+def _prepare(stage: Stage, runtime: Runtime, reference: Runtime, tensors: bool) -> Compared:
+    left, right = reference.interface, runtime.interface
+    inputs = match(left.inputs, right.inputs, _through(reference, runtime), "inputs")
+    outputs = match(left.outputs, right.outputs, _through(reference, runtime), "outputs")
+    gate = stage.gate or (QUANTIZED if runtime.is_quantized and not reference.is_quantized else FLOAT)
+    pairs = [OutputPair(a, b) for a, b in outputs.items()]
+    inner = _inner(stage, runtime, reference) if tensors and runtime.capabilities.trace else []
+    return Compared(stage, runtime, gate, inputs, pairs, inner)
+
+
+def _through(reference: Runtime, runtime: Runtime) -> dict[str, str]:
+    """Other names of the reference's inputs and outputs, to the candidate's: either side may use tensor names."""
+    found = dict(runtime.aliases)
+    for tensor, name in reference.aliases.items():
+        found.setdefault(name, runtime.aliases.get(tensor, tensor))
+    return found
+
+
+def _inner(stage: Stage, runtime: Runtime, reference: Runtime) -> list[TensorPair]:
+    if not reference.capabilities.trace or not _is_tflite(stage.path):
+        return []
+    from vitrify.tflite import read
+
+    graph = read(stage.path).main
+    known = set(runtime.tensors)
+    aligned = [(name, tensor) for name, tensor in inner_tensors(reference.tensors, graph)
+               if tensor.name in known and not tensor.is_output]
+    reach = downstream(graph, [tensor for _, tensor in aligned])
+    return [TensorPair(name, tensor.name, tensor.producer.op.kind if tensor.producer else "", reach[id(tensor)])
+            for name, tensor in aligned]

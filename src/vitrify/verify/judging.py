@@ -1,0 +1,143 @@
+"""From sums to rows and findings: what passes its gate, what does not, and where trouble begins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.results import ErrorRow, GroupRow
+from vitrify.verify import channels as ch
+from vitrify.verify.gate import Gate
+from vitrify.verify.metrics import ChannelSums, Sums, finite
+from vitrify.verify.pairs import OutputPair, TensorPair
+
+
+@dataclass
+class Judgement:
+    """The rows of one stage, its findings, and its first divergence in words (None when it passed)."""
+
+    outputs: list[ErrorRow] = field(default_factory=list)
+    tensors: list[ErrorRow] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    divergence: str | None = None
+
+    @property
+    def ok(self) -> bool:
+        """True when every output passed."""
+        return all(row.ok for row in self.outputs)
+
+
+def judge(stage: str, outputs: Sequence[OutputPair], tensors: Sequence[TensorPair], gate: Gate) -> Judgement:
+    """Hold one stage against its gate."""
+    verdict = Judgement()
+    for pair in outputs:
+        row, findings = _output(stage, pair, gate)
+        verdict.outputs.append(row)
+        verdict.findings += findings
+    verdict.tensors = _inner(tensors, gate)
+    if not verdict.ok:
+        verdict.divergence = _divergence(stage, verdict)
+    return verdict
+
+
+def _output(stage: str, pair: OutputPair, gate: Gate) -> tuple[ErrorRow, list[Finding]]:
+    row = _row(pair.reference, pair.sums)
+    row.note = str(pair.layout) if pair.layout is not None and (pair.layout.perm or pair.layout.shape) else ""
+    row.saturated = pair.saturated / pair.seen if pair.seen and pair.sums.max_lsb is not None else None
+    where = f"{stage}, output '{pair.reference}'"
+    findings = _whole(pair, row, gate, where)
+    if pair.channels is not None and pair.channels.sums:
+        groups = [_group(pair.channels, group, gate, where) for group in ch.groups(pair.channels)]
+        row.groups = sorted((g for g, _ in groups), key=lambda g: math.inf if g.sqnr_db is None else g.sqnr_db)
+        findings += [f for _, listed in groups for f in listed]
+    row.ok = not any(f.severity is Severity.ERROR for f in findings)
+    row.reason = "" if row.ok else next(f.headline for f in findings if f.severity is Severity.ERROR)
+    return row, findings
+
+
+def _whole(pair: OutputPair, row: ErrorRow, gate: Gate, where: str) -> list[Finding]:
+    found = []
+    sums = pair.sums
+    if row.not_finite:
+        found.append(Finding(code="verify.not_finite", where=where,
+                             headline=f"{row.not_finite} values of '{pair.reference}' are infinite or not a number on "
+                                      f"one side only"))
+    if not sums.equal and sums.sqnr_db < gate.output_db:
+        found.append(Finding(code="verify.output", where=where,
+                             headline=f"SQNR of '{pair.reference}' is {_db(sums.sqnr_db)}, at least "
+                                      f"{gate.output_db:g} dB is asked",
+                             why=f"the largest error is {sums.largest_error:.3g}, the values reach "
+                                 f"{sums.reference_max:.3g}"))
+    return found
+
+
+def _group(sums: ChannelSums, group: ch.Group, gate: Gate, where: str) -> tuple[GroupRow, list[Finding]]:
+    """Judge channels of one kind together, and find those that went dead."""
+    value = sums.sqnr_db(group.channels)
+    error = float(sums.ranges["largest_error"][group.channels].max())
+    row = GroupRow(name=group.name, sqnr_db=finite(value), cosine=sums.cosine(group.channels), largest_error=error)
+    if group.is_score and group.reach < ch.UNUSED:
+        row.reason = f"not judged: the scores stay below {group.reach:.2g} in these samples"
+        return row, []
+    found = []
+    dead = ch.dead(sums, group)
+    if dead.size:
+        found.append(Finding(code="verify.dead_channels", where=where,
+                             headline=f"{dead.size} of {group.channels.size} {group.name} no longer change: "
+                                      f"{ch.spell(dead)}",
+                             why="values of very different range share one scale; the smaller ones round to one value",
+                             help="vitrify quantize takes such outputs apart; quantize again from the float model"))
+    if value < gate.group_db:
+        found.append(Finding(code="verify.group", where=where,
+                             headline=f"SQNR of {group.name} is {_db(value)}, at least {gate.group_db:g} dB is asked"))
+    row.ok = not found
+    row.reason = found[0].headline if found else ""
+    return row, found
+
+
+def _inner(tensors: Sequence[TensorPair], gate: Gate) -> list[ErrorRow]:
+    """Judge inner tensors. One that differs while something computed from it agrees only shares a name: the two files
+    fuse differently."""
+    good = [pair.sums.count > 0 and (pair.sums.equal or pair.sums.sqnr_db >= gate.tensor_db) for pair in tensors]
+    fine = sum(1 << number for number, is_good in enumerate(good) if is_good)
+    rows = []
+    for pair, is_good in zip(tensors, good, strict=True):
+        if pair.sums.count or pair.sums.not_finite:
+            row = _tensor(pair)
+            row.ok = is_good
+            if not is_good and pair.downstream & fine:
+                row.ok, row.note = True, "another value under this name, what is computed from it agrees"
+            rows.append(row)
+    return rows
+
+
+def _tensor(pair: TensorPair) -> ErrorRow:
+    row = _row(pair.reference, pair.sums)
+    row.operator = pair.operator
+    notes = [f"'{pair.candidate}' there"] if pair.candidate != pair.reference else []
+    if pair.layout is not None and (pair.layout.perm or pair.layout.shape):
+        notes.append(str(pair.layout))
+    row.note = ", ".join(notes)
+    return row
+
+
+def _row(name: str, sums: Sums) -> ErrorRow:
+    return ErrorRow(tensor=name, sqnr_db=finite(sums.sqnr_db), cosine=sums.cosine, max_lsb=sums.max_lsb,
+                    largest_error=sums.largest_error, reference_max=sums.reference_max, equal=sums.equal,
+                    relative_error=finite(sums.relative_error), not_finite=sums.not_finite - sums.not_finite_in_both)
+
+
+def _divergence(stage: str, verdict: Judgement) -> str:
+    """Say where a failing stage first falls below what inner tensors should reach, in the order of computation."""
+    low = next((row for row in verdict.tensors if not row.ok), None)
+    if low is not None:
+        value = _db(-math.inf if low.sqnr_db is None else low.sqnr_db)
+        return f"{stage}: tensor '{low.tensor}' ({low.operator}), SQNR {value}"
+    failed = next(row for row in verdict.outputs if not row.ok)
+    return f"{stage}: output '{failed.tensor}', {failed.reason}"
+
+
+def _db(value: float) -> str:
+    return f"{value:.1f} dB" if math.isfinite(value) else "without any signal"
