@@ -121,7 +121,12 @@ class GroupRow(msgspec.Struct, kw_only=True):
 
 
 class ErrorRow(msgspec.Struct, kw_only=True):
-    """The error of one tensor against the stage before. Infinite SQNR (no error at all) is null with ``equal`` true."""
+    """The error of one tensor against the stage before. Infinite SQNR (no error at all) is null with ``equal`` true.
+
+    ``relative_error`` is the largest error as a share of the reference's largest value, ``saturated`` the share of
+    integers that stand at an end of their type, ``not_finite`` the values that are finite on one side only. ``note``
+    says how a tensor was aligned where its layout differs.
+    """
 
     tensor: str
     sqnr_db: float | None = None
@@ -134,6 +139,10 @@ class ErrorRow(msgspec.Struct, kw_only=True):
     operator: str = ""
     reason: str = ""
     groups: list[GroupRow] = []
+    relative_error: float | None = None
+    saturated: float | None = None
+    not_finite: int = 0
+    note: str = ""
 
 
 class ComparisonRow(msgspec.Struct, kw_only=True):
