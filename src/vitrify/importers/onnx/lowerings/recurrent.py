@@ -41,8 +41,8 @@ def _check(ctx: Context, node: SourceNode, x: Tensor) -> None:
     steps, batch = (x.shape[1], x.shape[0]) if node.int("layout") else x.shape[:2]
     if steps > MAX_STEPS:
         raise ctx.unsupported(node, f"{steps} time steps; at most {MAX_STEPS} are unrolled", "use a shorter --shape for the sequence")
-    names = node.attributes.get("activations", _DEFAULT)
     directions = 2 if node.string("direction", "forward") == "bidirectional" else 1
+    names = node.attributes.get("activations", _DEFAULT * directions)
     unknown = [n for n in names if n.lower() not in _ACTIVATIONS]
     if unknown or len(names) != 3 * directions:
         raise ctx.unsupported(node, f"activations {names}")
