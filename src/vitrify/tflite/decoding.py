@@ -18,6 +18,7 @@ from vitrify.tflite import schema
 from vitrify.tflite.schema import SCALARS, Field, Record
 
 MAX_TABLES = 1_000_000     # as the verifier of FlatBuffers allows
+BYTES_OF_A_TABLE = 4       # at least; a file with more tables has some that are listed many times
 MAX_DEPTH = 32             # the schema's deepest path is far below
 _U32 = struct.Struct("<I")
 _I32 = struct.Struct("<i")
@@ -42,7 +43,7 @@ class Decoder:
         self._bytes = data.data
         self._size = data.size
         self._where = where
-        self._tables = 0
+        self._tables_left = min(MAX_TABLES, 64 + data.size // BYTES_OF_A_TABLE)
         self._spent = 0
         self._budget = 16 * data.size + 4096
         self._vtables: dict[int, tuple[int, ...]] = {}
@@ -89,9 +90,9 @@ class Decoder:
         return found
 
     def _table(self, name: str, position: int) -> Record:
-        self._tables += 1
-        if self._tables > MAX_TABLES or len(self._path) > MAX_DEPTH:
-            self._fail(f"more than {MAX_TABLES} tables, or nested deeper than {MAX_DEPTH}")
+        self._tables_left -= 1
+        if self._tables_left < 0 or len(self._path) > MAX_DEPTH:
+            self._fail(f"more tables than its {self._size} bytes can hold, or nested deeper than {MAX_DEPTH}")
         vtable = self._vtable(position)
         if position + vtable[1] > self._size:
             self._fail(f"the table at byte {position} claims {vtable[1]} bytes")

@@ -6,9 +6,10 @@ import mmap
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
+from msgspec import structs
 
 from vitrify.core.errors import ModelError, UsageError
 from vitrify.core.findings import Finding
@@ -24,7 +25,7 @@ SCHEMA_VERSION = 3
 FILE_TENSORS = "tensors"
 """Key of ``Model.extras``: all tensors of each graph in the file's order, also those that no node uses."""
 
-MOST_FINDINGS = 50
+MOST_FINDINGS = 20
 T = TypeVar("T")
 
 
@@ -100,12 +101,16 @@ class _Reader:
         notes.restore(model, self.where)
         return model
 
-    def _raise(self) -> None:
-        more = len(self.found) - MOST_FINDINGS
+    def _raise(self) -> NoReturn:
+        """Raise what was found, each problem once and with the file's name."""
+        listed = list(dict.fromkeys(structs.replace(f, where=self._in_file(f.where)) for f in self.found))
+        more = len(listed) - MOST_FINDINGS
         if more > 0:
-            self.found[MOST_FINDINGS:] = [Finding(code="tflite.more", headline=f"{more} more problems of this kind",
-                                                  where=self.where)]
-        raise ModelError(self.found)
+            listed[MOST_FINDINGS:] = [Finding(code="tflite.more", headline=f"{more} more problems", where=self.where)]
+        raise ModelError(listed)
+
+    def _in_file(self, where: str) -> str:
+        return where if where.startswith(self.where) else f"{self.where}, {where}" if where else self.where
 
     def _report(self, code: str, headline: str, where: str) -> None:
         self.found.append(Finding(code=code, headline=headline, where=where,
