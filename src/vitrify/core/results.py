@@ -315,6 +315,8 @@ class BuildResult(Result):
     seconds: float = 0.0
     peak_bytes: int = 0
     reused: list[str] = []
+    verdict: str = ""
+    command_line: str = ""
 
 
 class Artifact(msgspec.Struct, kw_only=True):

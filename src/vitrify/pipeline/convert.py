@@ -66,6 +66,6 @@ def write_checked(model: Model, target: Path, reporter: Reporter) -> list[Findin
             tflite.write(model, aside)
             note.text = f"{aside.stat().st_size / 1e6:.2f} MB"
         with step(reporter, "prepare") as note:
-            findings = [rename(finding, aside, target) for finding in prepare_file(aside)]
+            findings = [rename(finding, aside, target) for finding in prepare_file(aside, invoke=False)]
             note.text = "LiteRT takes the file"
     return findings

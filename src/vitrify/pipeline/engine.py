@@ -85,14 +85,14 @@ class Unit(Generic[Options]):
     artifacts: tuple[str, ...] = ()
 
 
-def carry_out(context: Context[Options], units: list[Unit[Options]]) -> None:
-    """Carry out or reuse the units in order.
+def carry_out(context: Context[Options], units: list[Unit[Options]], after: tuple[str, ...] = ()) -> None:
+    """Carry out or reuse the units in order; ``after`` are stages that the caller adds at the end.
 
     Raises:
         VitrifyError: a stage failed; the record says which.
     """
     run = context.run
-    run.record.stages = [StageRecord(name=stage) for unit in units for stage in unit.stages]
+    run.record.stages = [StageRecord(name=name) for name in (*(s for unit in units for s in unit.stages), *after)]
     run.save()
     for unit in units:
         key = hash_value({"versions": run.record.versions, "unit": unit.name, "reads": unit.key(context)})

@@ -109,3 +109,14 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.calibrator is not None:
             given["calibrator"] = self.calibrator
         return msgspec.structs.replace(base, **given)
+
+
+class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a build is told; ``command`` is how it was called, for the record."""
+
+    model: Path
+    target: str
+    data: DataOptions = DataOptions()
+    conversion: ConvertOptions = ConvertOptions()
+    quantization: QuantizeOptions = QuantizeOptions()
+    command: list[str] = []

@@ -71,7 +71,7 @@ def optimize_model(model: Model, options: ConvertOptions) -> Ledger:
     return optimize(model, input_layout=options.input_layout, output_layout=options.output_layout)
 
 
-def prepare_file(path: Path) -> list[Finding]:
+def prepare_file(path: Path, *, invoke: bool = True) -> list[Finding]:
     """Load a TFLite file in a child process; the findings say what is wrong with it.
 
     Raises:
@@ -79,7 +79,7 @@ def prepare_file(path: Path) -> list[Finding]:
     """
     from vitrify.runtimes.prepare import prepare
 
-    findings = list(prepare(path))
+    findings = list(prepare(path, invoke=invoke))
     if any(f.severity is Severity.ERROR for f in findings):
         from vitrify.core.errors import ModelError
 

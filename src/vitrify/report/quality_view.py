@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from vitrify.core.results import ComparisonRow, ErrorRow, GroupRow, RunRecord
+from vitrify.core.words import decibels
 from vitrify.report.charts import Bar, bars
 from vitrify.report.markup import Child, Html, table, tag
 from vitrify.report.section import Section, tools
-from vitrify.report.words import decibels
 
 EQUAL_DB = 140.0
 """How high an error-free tensor stands in the chart: more than float32 can show."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.results import Estimate, PictureRow, RunRecord, ScoreRow
+from vitrify.core.words import bytes_text, decibels, percent
 from vitrify.report.markup import Html, tag
 from vitrify.report.section import Section
-from vitrify.report.words import bytes_text, decibels, percent
 
 PILLS = {"done": ("good", "good"), "failed": ("bad", "failed"), "interrupted": ("warn", "interrupted"),
          "running": ("warn", "not finished")}

@@ -29,7 +29,7 @@ from vitrify.core.results import (
     VerdictRow,
     VerifyResult,
 )
-from vitrify.report.words import bytes_text, decibels, percent, shape_text
+from vitrify.core.words import bytes_text, decibels, percent, shape_text
 
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 LONG_LIST = 30

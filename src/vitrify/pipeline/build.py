@@ -1,0 +1,123 @@
+"""`build`: the whole way from a trained model to a compiled and verified one, in a folder that remembers it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from vitrify.core.errors import VitrifyError
+from vitrify.core.findings import Severity
+from vitrify.core.progress import Reporter, Silent
+from vitrify.core.results import BuildResult, RunRecord
+from vitrify.pipeline import units
+from vitrify.pipeline.engine import Context, carry_out
+from vitrify.pipeline.files import existing
+from vitrify.pipeline.options import BuildOptions
+from vitrify.pipeline.run import Run, open_run
+from vitrify.pipeline.sources import hash_data, hash_model
+from vitrify.pipeline.verdict import is_good, sentence
+from vitrify.pipeline.versions import versions
+
+__all__ = ["BuildOptions", "build_run"]
+
+ReportWriter = Callable[[RunRecord, Path, Path], None]
+"""Writes the page: the record, the folder with the pictures, the file to write."""
+
+REPORT = "report.html"
+
+
+def build_run(options: BuildOptions, folder: Path | None, write_report: ReportWriter,
+              reporter: Reporter | None = None) -> BuildResult:
+    """Build ``options.model`` for ``options.target`` in ``folder`` (default: runs/NAME-TARGET).
+
+    Stages whose inputs have not changed since the last build in the folder are reused. A stage that fails ends the
+    build, but its record and a report of what there is are written.
+
+    Raises:
+        VitrifyError: the call, the model or the data does not do, or a stage failed.
+    """
+    from vitrify import targets
+
+    targets.load(options.target)
+    existing(options.model)
+    plan = units.plan(options)
+    options.quantization.effective()
+    place = folder if folder is not None else Path("runs") / f"{options.model.stem}-{options.target}"
+    with open_run(place) as run:
+        _begin(run, options)
+        context = Context(run, options, reporter or Silent())
+        with _ending(context, write_report):
+            carry_out(context, plan, after=("report",))
+    return _result(run)
+
+
+def _begin(run: Run, options: BuildOptions) -> None:
+    record = run.record
+    record.name, record.target, record.model = options.model.stem, options.target, str(options.model)
+    record.command = options.command or ["vitrify", "build", str(options.model), "--target", options.target]
+    record.started = datetime.now(UTC).isoformat(timespec="seconds")
+    record.versions = versions()
+    record.input_hashes = {"model": hash_model(options.model)}
+    if options.data.path is not None:
+        record.input_hashes["data"] = hash_data(options.data.path)
+    record.seeds = {"random": options.data.seed} if options.data.random else {}
+    record.options = msgspec.to_builtins({"data": options.data, "conversion": options.conversion,
+                                          "quantization": options.quantization}, enc_hook=str)
+
+
+@contextmanager
+def _ending(context: Context[BuildOptions], write_report: ReportWriter) -> Iterator[None]:
+    """Write record and report however the block ends; what ended it is told, not what the writing met then."""
+    record = context.run.record
+    try:
+        yield
+        record.status = "done" if is_good(record) else "failed"
+        record.verdict = sentence(record)
+        _report(context, write_report)
+    except VitrifyError:
+        record.status = "failed"
+        _write_what_there_is(context, write_report)
+        raise
+    except BaseException:
+        record.status = "interrupted"
+        _write_what_there_is(context, write_report)
+        raise
+
+
+def _report(context: Context[BuildOptions], write_report: ReportWriter) -> None:
+    run = context.run
+    with context.stage("report") as stage:
+        run.record.seconds, run.record.peak_bytes = context.meter.seconds, context.meter.peak_bytes
+        stage.text = REPORT
+        stage.status = "done"
+        write_report(run.record, run.folder, run.path(REPORT))
+        run.keep("report", REPORT)
+
+
+def _write_what_there_is(context: Context[BuildOptions], write_report: ReportWriter) -> None:
+    run = context.run
+    run.record.seconds, run.record.peak_bytes = context.meter.seconds, context.meter.peak_bytes
+    try:
+        run.save()
+        run.record.verdict = sentence(run.record)
+        run.save()
+        write_report(run.record, run.folder, run.path(REPORT))
+    except VitrifyError:
+        pass          # no room or no right to write: the error on its way up is the one that matters
+
+
+def _result(run: Run) -> BuildResult:
+    record = run.record
+    errors = [f for f in record.findings if f.severity is Severity.ERROR]
+    return BuildResult(
+        ok=record.status == "done" and not errors, run=str(run.folder), target=record.target, findings=record.findings,
+        artifacts={name: str(run.path(artifact.file)) for name, artifact in record.artifacts.items()},
+        coverage=record.coverage, estimate=record.estimate, stages=record.stages, seconds=record.seconds,
+        peak_bytes=record.peak_bytes, verdict=record.verdict, command_line=shlex.join(record.command),
+        quality=[row for row in (record.verify_float, record.verify_int8) if row is not None],
+        reused=[stage.name for stage in record.stages if stage.status == "reused"])

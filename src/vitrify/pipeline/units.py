@@ -1,0 +1,262 @@
+"""The units of a build in order: what each reads (its key), does, and leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.results import ComparisonRow, ModelFacts, PictureRow, ScoreRow
+from vitrify.pipeline.compile import placed
+from vitrify.pipeline.engine import Context, Unit
+from vitrify.pipeline.files import staged
+from vitrify.pipeline.options import BuildOptions
+from vitrify.pipeline.rows import coverage_row, estimate_row, ledger_rows, memory_row, model_facts
+from vitrify.pipeline.steps import (
+    INTEGER_KINDS,
+    calibrate_model,
+    import_model,
+    kind_of,
+    optimize_model,
+    prepare_file,
+    quantize_model,
+)
+from vitrify.pipeline.verify import compare_files, summary
+
+if TYPE_CHECKING:
+    from vitrify.ir import Interface
+    from vitrify.tasks.illustration import Illustration
+
+Build = Context[BuildOptions]
+
+FLOAT_SAMPLES, INT8_SAMPLES = 2, 8
+"""Most samples that are compared: float forms differ by roundings alike on all; int8 needs a few."""
+PICTURES = 3
+CHECKPOINT = ".calibration.npz"
+HEAVY_MACS = 1_500_000_000
+"""Above this LiteRT's reference kernels take seconds for a sample, so its quick ones stand in for them."""
+
+
+def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:
+    """Return the units for a model: all of them, or those after quantization for an integer file.
+
+    Raises:
+        DataError: the model needs calibration and there is no data.
+    """
+    if options.model.suffix.lower() != ".onnx" and _is_integer(options.model):
+        return [TAKE, PREPARE_INT8, COMPILE]
+    options.data.require("calibration")
+    return [CONVERT, PREPARE_FLOAT, VERIFY_FLOAT, CALIBRATE, QUANTIZE, PREPARE_INT8, VERIFY_INT8, COMPILE, ILLUSTRATE]
+
+
+def _is_integer(path: Path) -> bool:
+    with path.open("rb") as stream:
+        if stream.read(8)[4:] != b"TFL3":
+            return False
+    from vitrify import tflite
+
+    return kind_of(tflite.read(path)) in INTEGER_KINDS
+
+
+def _hash(build: Build, artifact: str) -> str:
+    return build.run.record.artifacts[artifact].hash
+
+
+def _facts(path: Path) -> ModelFacts:
+    from vitrify import tflite
+
+    return model_facts(tflite.read(path), path.name, path.stat().st_size)
+
+
+def _interface(build: Build) -> Interface:
+    from vitrify import tflite
+    from vitrify.data.binding import identity_interface
+
+    model = tflite.read(build.run.artifact("float"))
+    return model.interface or identity_interface(model)
+
+
+def _data_key(build: Build) -> object:
+    options = build.options.data
+    return [build.run.record.input_hashes.get("data", ""), msgspec.to_builtins(options, enc_hook=str)]
+
+
+def _convert(build: Build) -> None:
+    from vitrify import tflite
+
+    run, options = build.run, build.options
+    with build.stage("import") as stage:
+        model = import_model(options.model, options.conversion)
+        stage.text = f"{sum(map(len, model.graphs))} nodes from {options.model.name}"
+    with build.stage("optimize") as stage:
+        ledger = optimize_model(model, options.conversion)
+        run.record.ledger = ledger_rows(ledger)
+        stage.text = f"{sum(map(len, model.graphs))} nodes"
+    with build.stage("write float") as stage:
+        file = f"{run.record.name}_float.tflite"
+        tflite.write(model, run.path(file))
+        run.record.float_model = _facts(run.keep("float", file))
+        facts = run.record.float_model
+        stage.text = f"{facts.bytes / 1e6:.2f} MB, {facts.transposes} transposes"
+
+
+def _take(build: Build) -> None:
+    run = build.run
+    with build.stage("import") as stage:
+        file = f"{run.record.name}_int8.tflite"
+        with staged(run.path(file)) as aside:
+            aside.write_bytes(build.options.model.read_bytes())
+        run.record.int8_model = _facts(run.keep("int8", file))
+        stage.text = f"{run.record.int8_model.kind}, {sum(run.record.int8_model.operators.values())} nodes"
+        stage.findings = [Finding(code="build.integer", severity=Severity.INFO, where=str(build.options.model),
+                                  headline=f"the model is {run.record.int8_model.kind} already; it is taken as it is")]
+
+
+def _preparing(name: str, artifact: str, *, invoke: bool) -> Callable[[Build], None]:
+    def work(build: Build) -> None:
+        with build.stage(name) as stage:
+            stage.findings = prepare_file(build.run.artifact(artifact), invoke=invoke)
+            stage.text = "LiteRT takes the file"
+    return work
+
+
+def _compare(build: Build, name: str, reference: Path, candidate: str, limit: int) -> ComparisonRow:
+    run, options = build.run, build.options
+    with build.stage(name) as stage:
+        found = compare_files([reference, run.artifact(candidate)], _interface(build), options.data,
+                              options.conversion.shapes, build.reporter.advance, limit=limit,
+                              names=[reference.name, run.artifact(candidate).name], kernels=_kernels(build))
+        stage.text, stage.findings = summary(found), found.findings
+    return found.stages[0]
+
+
+def _kernels(build: Build) -> str | None:
+    from vitrify import tflite
+
+    graph = tflite.read(build.run.artifact("float")).main
+    return "optimized" if sum(node.op.macs(node) for node in graph) > HEAVY_MACS else None
+
+
+def _verify_float(build: Build) -> None:
+    build.run.record.verify_float = _compare(build, "verify float", build.options.model, "float", FLOAT_SAMPLES)
+
+
+def _verify_int8(build: Build) -> None:
+    build.run.record.verify_int8 = _compare(build, "verify int8", build.run.artifact("float"), "int8", INT8_SAMPLES)
+
+
+def _calibrate(build: Build) -> None:
+    from vitrify import tflite
+
+    run, options = build.run, build.options
+    with build.stage("calibrate") as stage:
+        path = run.artifact("float")
+        checkpoint = run.path(CHECKPOINT)
+        statistics, facts = calibrate_model(path, tflite.read(path), options.data, options.quantization.effective(),
+                                            checkpoint, build.reporter.advance)
+        statistics.save(run.path("statistics.npz"))
+        run.keep("statistics", "statistics.npz")
+        checkpoint.unlink(missing_ok=True)
+        run.record.calibration = facts
+        stage.text = f"{facts.samples} samples, {facts.tensors} tensors"
+
+
+def _quantize(build: Build) -> None:
+    from vitrify import tflite
+    from vitrify.quant import Statistics, save_recipe
+
+    run, recipe = build.run, build.options.quantization.effective()
+    with build.stage("quantize") as stage:
+        model = tflite.read(run.artifact("float"))
+        result = quantize_model(model, Statistics.load(run.artifact("statistics")), recipe)
+        run.record.quantization_ledger = ledger_rows(result.ledger)
+        stage.findings = list(result.findings)
+        stage.text = f"{len(result.model.main)} nodes, no float operator"
+    with build.stage("write int8") as stage:
+        file = f"{run.record.name}_int8.tflite"
+        tflite.write(result.model, run.path(file))
+        run.record.int8_model = _facts(run.keep("int8", file))
+        save_recipe(recipe, run.path("recipe.toml"))
+        run.keep("recipe", "recipe.toml")
+        if build.options.quantization.save_recipe is not None:
+            save_recipe(recipe, build.options.quantization.save_recipe)
+        stage.text = f"{run.record.int8_model.bytes / 1e6:.2f} MB"
+
+
+def _compile(build: Build) -> None:
+    from vitrify.backends.vela import compile_model
+
+    run = build.run
+    with build.stage("compile") as stage:
+        file = f"{run.record.name}_vela.tflite"
+        compiled = compile_model(run.artifact("int8"), build.options.target, run.path(file))
+        run.keep("compiled", file)
+        run.record.coverage = coverage_row(compiled.placement.coverage)
+        run.record.placement = placed(compiled)
+        run.record.estimate = estimate_row(compiled.estimate)
+        run.record.memory = memory_row(compiled.memory)
+        stage.findings, stage.text = list(compiled.findings), str(compiled.placement)
+
+
+def _illustrate(build: Build) -> None:
+    from vitrify import runtimes
+    from vitrify.tasks.illustration import Preparation, illustrate
+
+    run, data, interface = build.run, build.options.data, _interface(build)
+    prepared = Preparation(data.mean, data.std, data.color == "bgr")
+    with build.stage("illustrate") as stage:
+        samples = data.open(interface, PICTURES)
+        run.record.pictures = []
+        with (runtimes.open(run.artifact("float"), kernels="optimized") as reference,
+              runtimes.open(run.artifact("int8"), kernels="optimized") as candidate):
+            for number, sample in enumerate(samples):
+                shown = illustrate(interface, sample, reference.run(sample), candidate.run(sample), prepared)
+                if shown is not None:
+                    name = Path(samples.name(number)).name
+                    run.record.pictures.append(_save(build, number, name, shown))
+                build.reporter.advance(number + 1, len(samples))
+        stage.text = f"{len(run.record.pictures)} samples"
+
+
+def _save(build: Build, number: int, name: str, shown: Illustration) -> PictureRow:
+    row = PictureRow(name=name, task=shown.task, text=shown.text,
+                     float_scores=[ScoreRow(label=label, value=value) for label, value in shown.float_scores],
+                     int8_scores=[ScoreRow(label=label, value=value) for label, value in shown.int8_scores])
+    for field, content in (("input", shown.input), ("float_picture", shown.float_picture),
+                           ("int8_picture", shown.int8_picture)):
+        if content:
+            file = f"pictures/{number}_{field.removesuffix('_picture')}.png"
+            with staged(build.run.path(file)) as aside:
+                aside.write_bytes(content)
+            setattr(row, field, file)
+    return row
+
+
+CONVERT = Unit("convert", ("import", "optimize", "write float"), artifacts=("float",),
+               sections=("ledger", "float_model"), work=_convert,
+               key=lambda b: [b.run.record.input_hashes["model"], msgspec.to_builtins(b.options.conversion)])
+TAKE = Unit("take", ("import",), artifacts=("int8",), sections=("int8_model",), work=_take,
+            key=lambda b: b.run.record.input_hashes["model"])
+PREPARE_FLOAT = Unit("prepare float", ("prepare float",), work=_preparing("prepare float", "float", invoke=False),
+                     key=lambda b: _hash(b, "float"))
+VERIFY_FLOAT = Unit("verify float", ("verify float",), sections=("verify_float",), work=_verify_float,
+                    key=lambda b: [_hash(b, "float"), b.run.record.input_hashes["model"], _data_key(b)])
+CALIBRATE = Unit("calibrate", ("calibrate",), artifacts=("statistics",), sections=("calibration",), work=_calibrate,
+                 key=lambda b: [_hash(b, "float"), _data_key(b),
+                                msgspec.to_builtins(b.options.quantization.effective())])
+QUANTIZE = Unit("quantize", ("quantize", "write int8"), artifacts=("int8", "recipe"),
+                sections=("int8_model", "quantization_ledger"), work=_quantize,
+                key=lambda b: [_hash(b, "float"), _hash(b, "statistics"),
+                               msgspec.to_builtins(b.options.quantization.effective())])
+PREPARE_INT8 = Unit("prepare int8", ("prepare int8",), work=_preparing("prepare int8", "int8", invoke=False),
+                    key=lambda b: _hash(b, "int8"))
+VERIFY_INT8 = Unit("verify int8", ("verify int8",), sections=("verify_int8",), work=_verify_int8,
+                   key=lambda b: [_hash(b, "float"), _hash(b, "int8"), _data_key(b)])
+COMPILE = Unit("compile", ("compile",), artifacts=("compiled",),
+               sections=("coverage", "placement", "estimate", "memory"), work=_compile,
+               key=lambda b: [_hash(b, "int8"), b.options.target])
+ILLUSTRATE = Unit("illustrate", ("illustrate",), sections=("pictures",), work=_illustrate,
+                  key=lambda b: [_hash(b, "float"), _hash(b, "int8"), _data_key(b)])

@@ -1,0 +1,55 @@
+"""The verdict of a run in one sentence."""
+
+from __future__ import annotations
+
+from vitrify.core.findings import Severity
+from vitrify.core.results import ComparisonRow, RunRecord
+
+
+def is_good(record: RunRecord) -> bool:
+    """True when every stage is done, no finding is an error and every comparison passed."""
+    return (all(stage.status in ("done", "reused", "pending", "skipped") for stage in record.stages)
+            and all(f.severity is not Severity.ERROR for stage in record.stages for f in stage.findings)
+            and all(row.ok for row in (record.verify_float, record.verify_int8) if row is not None))
+
+
+def sentence(record: RunRecord) -> str:
+    """Say what came of the run."""
+    broken = next((stage for stage in record.stages if stage.status in ("failed", "interrupted", "running")), None)
+    if broken is not None and broken.status != "failed":
+        return f"The build stopped in the stage '{broken.name}'; the same command goes on from there."
+    error = next((f for f in record.findings if f.severity is Severity.ERROR), None)
+    if error is not None:
+        stage = f"in the stage '{broken.name}': " if broken is not None else ""
+        return f"Not good, {stage}{error.headline}."
+    parts = [part for part in (_placed(record), _quality(record), _latency(record)) if part]
+    text = "; ".join(parts)
+    if record.calibration is not None and record.calibration.random:
+        text += "; calibrated on random values, so the answers mean nothing"
+    return f"{text[:1].upper()}{text[1:]}." if text else "Nothing was built."
+
+
+def _placed(record: RunRecord) -> str:
+    rows = record.placement
+    if not rows.verdicts:
+        return ""
+    if rows.cpu == 0:
+        return f"every node runs on the NPU of {record.target}"
+    return f"{rows.cpu} of {len(rows.verdicts)} nodes stay on the CPU of {record.target}"
+
+
+def _quality(record: RunRecord) -> str:
+    if record.verify_int8 is None:
+        return ""
+    worst = worst_db(record.verify_int8)
+    return "INT8 answers equal float" if worst is None else f"INT8 answers follow float with {worst:.1f} dB SQNR"
+
+
+def _latency(record: RunRecord) -> str:
+    ms = record.estimate.latency_ms
+    return "" if ms is None else f"about {ms:.3g} ms per inference (an estimate)"
+
+
+def worst_db(row: ComparisonRow) -> float | None:
+    """Return the lowest SQNR of the outputs, None when all are equal."""
+    return min((error.sqnr_db for error in row.outputs if error.sqnr_db is not None), default=None)

@@ -1,0 +1,83 @@
+"""`verify`: forms of one model on the same inputs, stage by stage and tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vitrify.core.errors import UsageError
+from vitrify.core.findings import Severity
+from vitrify.core.progress import ProgressCallback, Reporter, Silent
+from vitrify.core.results import VerifyResult
+from vitrify.core.words import decibels
+from vitrify.pipeline.files import existing
+from vitrify.pipeline.options import DataOptions
+from vitrify.pipeline.resources import Meter
+from vitrify.pipeline.steps import step
+
+if TYPE_CHECKING:
+    from vitrify.ir import Interface
+    from vitrify.verify.compare import Verification
+
+
+def verify_files(models: Sequence[Path], data: DataOptions, shapes: Mapping[str, Sequence[int]],
+                 reporter: Reporter | None = None) -> VerifyResult:
+    """Compare each model with the first on the same samples.
+
+    Raises:
+        VitrifyError: a model cannot be run, the models do not belong together, or there is no data.
+    """
+    meter, shown = Meter(), reporter or Silent()
+    if len(models) < 2:
+        raise UsageError.of("call.models", f"{len(models)} model given, a comparison needs two or more",
+                            help="vitrify verify model.onnx model_int8.tflite --data FOLDER")
+    for model in models:
+        existing(model)
+    data.require("comparison")
+    with step(shown, "open") as note:
+        interface = interface_of(models[0], shapes)
+        note.text = f"{len(interface.inputs)} inputs, {len(interface.outputs)} outputs"
+    with step(shown, "verify") as note:
+        found = compare_files(models, interface, data, shapes, shown.advance)
+        note.text = summary(found)
+    return VerifyResult(
+        ok=found.ok and all(f.severity is not Severity.ERROR for f in found.findings), stages=found.stages,
+        findings=found.findings, first_divergence=found.first_divergence, samples=found.samples, seconds=meter.seconds)
+
+
+def interface_of(model: Path, shapes: Mapping[str, Sequence[int]]) -> Interface:
+    """Return what a model takes and gives, as its runtime tells."""
+    from vitrify import runtimes
+
+    with runtimes.open(model, shapes=shapes) as runtime:
+        return runtime.interface
+
+
+def compare_files(models: Sequence[Path], interface: Interface, data: DataOptions,
+                  shapes: Mapping[str, Sequence[int]], progress: ProgressCallback, *, limit: int | None = None,
+                  names: Sequence[str] = (), kernels: str | None = None) -> Verification:
+    """Run the models and compare each with the first; ``names`` is what the answer calls them."""
+    from vitrify.verify.compare import Stage, compare
+
+    samples = data.open(interface, limit, purpose="comparison")
+    called = list(names) or distinct([model.name for model in models])
+    stages = [Stage(name=name, path=path, kernels=kernels if path.suffix.lower() != ".onnx" else None)
+              for name, path in zip(called, models, strict=True)]
+    return compare(stages, samples, shapes=shapes, progress=progress)
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Return the names, numbered where one comes twice."""
+    return [name if names.count(name) == 1 else f"{name} ({names[:index].count(name) + 1})"
+            for index, name in enumerate(names)]
+
+
+def summary(found: Verification) -> str:
+    """Say in a few words how the comparison ended."""
+    parts = []
+    for stage in found.stages:
+        known = [row for row in stage.outputs if row.sqnr_db is not None]
+        worst = min(known, key=lambda row: row.sqnr_db or 0.0, default=None)
+        parts.append(f"{stage.name} {decibels(worst.sqnr_db) if worst else 'equal'}{'' if stage.ok else ', not good'}")
+    return "; ".join(parts)
