@@ -1,0 +1,216 @@
+"""The same commands in Python: models in memory go in and come out, files where a file is named.
+
+    import vitrify as vt
+    model = vt.load("yolov8n.onnx", shapes={"images": (1, 3, 640, 640)})
+    int8 = vt.quantize(model, data="photos/")
+    print(vt.check(int8, target="imx93"))
+    vt.run(int8, {"images": array})
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from vitrify.core.progress import Silent
+from vitrify.core.results import (
+    BuildResult,
+    CheckResult,
+    CompileResult,
+    ConvertResult,
+    InspectResult,
+    Result,
+    VerifyResult,
+)
+from vitrify.ir import Model
+from vitrify.pipeline.options import BuildOptions, ConvertOptions, DataOptions, Layout, QuantizeOptions
+
+if TYPE_CHECKING:
+    from vitrify.data.preprocess import Preprocess
+    from vitrify.quant import Recipe
+
+R = TypeVar("R", bound=Result)
+Array = np.ndarray[Any, np.dtype[Any]]
+Source = Model | str | Path
+Shapes = Mapping[str, Sequence[int]]
+
+
+def load(path: str | Path, *, shapes: Shapes | None = None, io_layout: Layout = "nhwc") -> Model:
+    """Load a model file of any format, cleaned up, with channels last inside.
+
+    Args:
+        path: an ONNX or TFLite file; it is never written to.
+        shapes: fixed shapes of inputs by name; "" stands for the only input.
+        io_layout: the layout of the model's own inputs and outputs, as a file of it will have them.
+    Raises:
+        VitrifyError: the file is no model, or something in it is not supported.
+    """
+    from vitrify.pipeline.convert import float_model
+
+    model, _ = float_model(Path(path), _conversion(shapes, io_layout), Silent())
+    return model
+
+
+def quantize(model: Source, *, data: str | Path | None = None, samples: int | None = None,
+             random_calibration: bool = False, preprocess: Preprocess | None = None, recipe: Recipe | None = None,
+             shapes: Shapes | None = None) -> Model:
+    """Return the full-integer int8 form of a float model; the model itself is not changed.
+
+    Args:
+        model: a float model or its file.
+        data: a folder of pictures, .npy or .npz files, or one such file.
+        samples: use at most so many samples.
+        random_calibration: calibrate on random values instead; the answers then mean nothing.
+        preprocess: how a picture becomes an input.
+        recipe: what is quantized how.
+        shapes: as for ``load``, when ``model`` is a file.
+    Raises:
+        VitrifyError: an operator has no int8 form, or the data does not fit.
+    """
+    from vitrify import quant, tflite
+    from vitrify.pipeline.steps import calibrate_model, quantize_model
+
+    given = _data(data, samples, random_calibration, preprocess)
+    given.require("calibration")
+    source = model if isinstance(model, Model) else load(model, shapes=shapes)
+    chosen = recipe or quant.Recipe()
+    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
+        path = Path(folder) / "float.tflite"
+        tflite.write(source, path)
+        statistics, _ = calibrate_model(path, source, given, chosen, None, _silent)
+    return quantize_model(source, statistics, chosen).model
+
+
+def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = None) -> dict[str, Array]:
+    """Run a model once: takes and returns what the source model takes and returns, whatever became of it inside.
+
+    Raises:
+        VitrifyError: an input is missing or does not fit, or the runtime refuses the model.
+    """
+    from vitrify import runtimes
+
+    opened = runtimes.open(Path(model) if isinstance(model, str) else model, shapes=shapes, kernels="optimized")
+    with opened as runtime:
+        return runtime.run(inputs)
+
+
+def check(model: Source, target: str) -> CheckResult:
+    """Say for each node of an int8 model where it would run on ``target``, and why.
+
+    Raises:
+        VitrifyError: the model computes in float, or LiteRT or the target's compiler refuses it.
+    """
+    from vitrify.pipeline.check import check_file
+
+    with _file(model) as path:
+        return _named(check_file(path, target, DataOptions(), ConvertOptions()), "check")
+
+
+def compile(model: Source, target: str, output: str | Path) -> CompileResult:
+    """Compile an int8 model for ``target`` and write ``output``.
+
+    Raises:
+        VitrifyError: the model computes in float, LiteRT or the compiler refuses it, or it cannot be written.
+    """
+    from vitrify.pipeline.compile import compile_file
+
+    with _file(model) as path:
+        return _named(compile_file(path, target, Path(output)), "compile")
+
+
+def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = None,
+            io_layout: Layout = "nhwc") -> ConvertResult:
+    """Convert a model file to float TFLite and write ``output``.
+
+    Raises:
+        VitrifyError: the file is no model, something in it is not supported, or ``output`` cannot be written.
+    """
+    from vitrify.pipeline.convert import convert_file
+
+    return _named(convert_file(Path(model), Path(output), _conversion(shapes, io_layout)), "convert")
+
+
+def verify(*models: Source, data: str | Path | None = None, samples: int | None = None, random_inputs: bool = False,
+           preprocess: Preprocess | None = None, shapes: Shapes | None = None) -> VerifyResult:
+    """Run forms of one model on the same inputs and compare each with the first.
+
+    Raises:
+        VitrifyError: a model cannot be run, the models do not belong together, or there is no data.
+    """
+    from contextlib import ExitStack
+
+    from vitrify.pipeline.verify import verify_files
+
+    with ExitStack() as stack:
+        paths = [stack.enter_context(_file(model)) for model in models]
+        given = _data(data, samples, random_inputs, preprocess)
+        return _named(verify_files(paths, given, dict(shapes or {})), "verify")
+
+
+def inspect(path: str | Path) -> InspectResult:
+    """Say what a file holds, in any format; of a folder, what each model in it is.
+
+    Raises:
+        VitrifyError: there is nothing to read, or it is no model.
+    """
+    from vitrify.pipeline.inspect import inspect_path
+
+    return _named(inspect_path(Path(path)), "inspect")
+
+
+def build(model: str | Path, target: str, *, data: str | Path | None = None, output: str | Path | None = None,
+          samples: int | None = None, random_calibration: bool = False, preprocess: Preprocess | None = None,
+          shapes: Shapes | None = None, io_layout: Layout = "nhwc") -> BuildResult:
+    """Go the whole way and write a run folder with report.html; goes on where an earlier call stopped.
+
+    Raises:
+        VitrifyError: the call, the model or the data does not do, or a stage failed.
+    """
+    from vitrify.pipeline.build import build_run
+    from vitrify.report.html import write_report
+
+    options = BuildOptions(model=Path(model), target=target, conversion=_conversion(shapes, io_layout),
+                           data=_data(data, samples, random_calibration, preprocess), quantization=QuantizeOptions())
+    return _named(build_run(options, None if output is None else Path(output), write_report), "build")
+
+
+def _conversion(shapes: Shapes | None, io_layout: Layout) -> ConvertOptions:
+    fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
+    return ConvertOptions(shapes=fixed, input_layout=io_layout, output_layout=io_layout)
+
+
+def _data(path: str | Path | None, samples: int | None, random: bool, preprocess: Preprocess | None) -> DataOptions:
+    given = DataOptions(path=None if path is None else Path(path), samples=samples, random=random)
+    if preprocess is None:
+        return given
+    from msgspec import structs
+
+    return structs.replace(given, fit=preprocess.fit, color=preprocess.color, mean=preprocess.mean, std=preprocess.std)
+
+
+@contextmanager
+def _file(model: Source) -> Iterator[Path]:
+    """Yield a file of the model: its own, or a temporary one of a model in memory."""
+    if not isinstance(model, Model):
+        yield Path(model)
+        return
+    from vitrify import tflite
+
+    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
+        path = Path(folder) / "model.tflite"
+        tflite.write(model, path)
+        yield path
+
+
+def _named(result: R, command: str) -> R:
+    result.command = command
+    return result
+
+
+def _silent(done: int, total: int) -> None:
+    """Take progress that nobody asked for."""
