@@ -19,7 +19,8 @@ CONV = {
         ops.Conv2D(padding=p, stride_h=s, stride_w=s, dilation_h_factor=d, dilation_w_factor=d),
         f32(1, 10, 9, 4), weights(5, 3, 3, 4), weights(5), atol=1e-5)
        for p, s, d in product(BOTH, (1, 2, 3), (1, 2)) if s == 1 or d == 1},
-    "conv_uneven": Case(ops.Conv2D(stride_h=1, stride_w=2), f32(2, 7, 8, 3), weights(5, 3, 2, 3), weights(5), atol=1e-5),
+    "conv_uneven": Case(ops.Conv2D(stride_h=1, stride_w=2), f32(2, 7, 8, 3), weights(5, 3, 2, 3), weights(5),
+                        atol=1e-5),
     "conv_grouped": Case(ops.Conv2D(), f32(1, 5, 6, 8), weights(6, 3, 3, 4), weights(6), atol=1e-5),
     "conv_relu6": Case(ops.Conv2D(fused_activation_function=Activation.RELU6), f32(1, 5, 6, 8), weights(6, 3, 3, 8),
                        weights(6), atol=1e-5),
@@ -61,8 +62,10 @@ POOL = {
     f"{op.name.lower()}_{p.name.lower()}_{k}x{k + 1}_stride{s}": Case(
         op(padding=p, filter_height=k, filter_width=k + 1, stride_h=s, stride_w=s), f32(1, 7, 8, 5), atol=1e-6)
     for op in (ops.AveragePool2D, ops.MaxPool2D, ops.L2Pool2D) for p in BOTH for k, s in ((2, 1), (3, 2))
-} | {"average_pool_relu": Case(ops.AveragePool2D(filter_height=2, filter_width=2,
-                                                 fused_activation_function=Activation.RELU), f32(1, 6, 6, 3), atol=1e-6)}
+}
+POOL["average_pool_relu"] = Case(
+    ops.AveragePool2D(filter_height=2, filter_width=2, fused_activation_function=Activation.RELU),
+    f32(1, 6, 6, 3), atol=1e-6)
 
 RESIZE = {
     f"{op.name.lower()}_{label}_{h}x{w}": Case(op(**flags), f32(1, 5, 6, 3), ints(h, w), atol=1e-6)

@@ -24,3 +24,7 @@ class Int8Rule:
     variadic: bool = False
     output: tuple[float, int] | None = None
     keep: tuple[int, ...] = ()
+
+    def shared(self, inputs: int) -> tuple[int, ...]:
+        """Return the positions that share the outputs' scale, for a node of that many inputs."""
+        return tuple(range(inputs)) if self.variadic else tuple(i for i in self.same_scale if i < inputs)

@@ -33,6 +33,8 @@ class Operator:
     """The name of its options table in the schema, None when it has none."""
     int8: ClassVar[Int8Rule | None] = None
     """How it is quantized to int8; None when the runtime has no int8 kernel for it."""
+    int8_problem: ClassVar[str] = ""
+    """What the runtime does with int8 tensors when there is no int8 kernel: it "refuses int8", for instance."""
     versions: ClassVar[dict[DType, int]] = {}
     """The version that each element type of the first input needs; 1 for all others."""
 
@@ -69,7 +71,7 @@ class Operator:
         return self.versions.get(first.dtype, 1) if first is not None else 1
 
     def check(self, node: Node) -> Iterator[Finding]:
-        """Yield what the runtime would refuse, or die of, when it prepares ``node``."""
+        """Yield what the runtime would refuse or die of in ``node``, besides what its int8 rule says already."""
         yield from ()
 
     def __str__(self) -> str:

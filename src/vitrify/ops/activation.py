@@ -6,16 +6,19 @@ Source: TFLite kernels/activations.cc and kernels/internal/reference.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import operator
-from vitrify.ops import versions
+from vitrify.ops import legality, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, given
 from vitrify.ops.elementwise import Elementwise
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ops.reference.special import erf
 
 
@@ -30,7 +33,7 @@ class Relu(Elementwise):
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        return np.maximum(x, x.dtype.type(0))
+        return np.asarray(np.maximum(x, x.dtype.type(0)))
 
 
 @operator
@@ -44,7 +47,7 @@ class Relu6(Elementwise):
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        return np.clip(x, 0, 6)
+        return np.asarray(np.clip(x, 0, 6))
 
 
 @operator
@@ -57,7 +60,7 @@ class ReluN1To1(Elementwise):
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        return np.clip(x, -1, 1)
+        return np.asarray(np.clip(x, -1, 1))
 
 
 @operator
@@ -70,7 +73,7 @@ class Relu0To1(Elementwise):
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        return np.clip(x, 0, 1)
+        return np.asarray(np.clip(x, 0, 1))
 
 
 @operator
@@ -86,7 +89,7 @@ class LeakyRelu(Elementwise):
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        return np.where(x > 0, x, x * x.dtype.type(self.alpha))
+        return np.asarray(np.where(x > 0, x, x * x.dtype.type(self.alpha)))
 
 
 @operator
@@ -101,7 +104,8 @@ class Prelu(Elementwise):
         """Return the type of x, which alpha must not widen."""
         x, alpha = given(self, inputs, 2)
         shape = broadcast(self, inputs, x.shape, alpha.shape)
-        expect(self, shape == x.shape, f"has alpha {list(alpha.shape)} that does not broadcast to {list(x.shape)}", inputs)
+        expect(self, shape == x.shape,
+               f"has alpha {list(alpha.shape)} that does not broadcast to {list(x.shape)}", inputs)
         return [x.type]
 
     def evaluate(self, inputs: Arrays) -> list[Array]:
@@ -109,6 +113,10 @@ class Prelu(Elementwise):
         x, alpha = given(self, inputs, 2)
         broadcast(self, inputs, x.shape, alpha.shape)
         return [np.where(x >= 0, x, x * alpha)]
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from legality.too_many_axes(node, 8)
 
 
 @operator
@@ -121,7 +129,7 @@ class Elu(Elementwise):
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        return np.where(x < 0, np.expm1(x), x)
+        return np.asarray(np.where(x < 0, np.expm1(x), x))
 
 
 @operator
@@ -134,8 +142,8 @@ class Logistic(Elementwise):
     versions = versions.INT8_INT16
 
     def compute(self, x: Array) -> Array:
-        """Return the values for ``x``."""
-        return np.where(x < -9, np.exp(x), 1 / (1 + np.exp(-x)))      # exp alone stays exact in the tail
+        """Return the values for ``x``; in the tail exp alone is exact."""
+        return np.asarray(np.where(x < -9, np.exp(x), 1 / (1 + np.exp(-x))))
 
 
 @operator
@@ -149,7 +157,7 @@ class Tanh(Elementwise):
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        return np.tanh(x)
+        return np.asarray(np.tanh(x))
 
 
 @operator
@@ -163,7 +171,13 @@ class HardSwish(Elementwise):
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
-        return x * np.clip(x + 3, 0, 6) / 6
+        return np.asarray(x * np.clip(x + 3, 0, 6) / 6)
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        x = legality.scale_of(node.input(0))
+        if x is not None:
+            yield from legality.narrow_output(node, x / 128, "input scale / 128")
 
 
 @operator
@@ -183,8 +197,8 @@ class Gelu(Elementwise):
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
         if self.approximate:
-            return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-        return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+            return np.asarray(0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
+        return np.asarray(0.5 * x * (1 + erf(x * math.sqrt(0.5))))
 
 
 @operator
@@ -207,7 +221,7 @@ class Softmax(Elementwise):
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
         power = np.exp((x - x.max(axis=-1, keepdims=True)) * x.dtype.type(self.beta))
-        return power / power.sum(axis=-1, keepdims=True)
+        return np.asarray(power / power.sum(axis=-1, keepdims=True))
 
 
 @operator
@@ -229,4 +243,4 @@ class LogSoftmax(Elementwise):
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
         shifted = x - x.max(axis=-1, keepdims=True)
-        return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))

@@ -6,18 +6,20 @@ floor_mod.cc, atan2.cc, add_n.cc, bitwise_xor.cc, right_shift.cc.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import legality, versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect, given
 from vitrify.ops.elementwise import BinaryElementwise
+from vitrify.ops.int8 import Int8Rule
 
 
 def divide(a: Array, b: Array) -> Array:
@@ -30,7 +32,7 @@ def divide(a: Array, b: Array) -> Array:
 
 def shift_right(a: Array, b: Array) -> Array:
     """Shift right by 0 to the width less one; other amounts are held within that."""
-    return np.right_shift(a, np.clip(b, 0, a.dtype.itemsize * 8 - 1).astype(a.dtype))
+    return np.asarray(np.right_shift(a, np.clip(b, 0, a.dtype.itemsize * 8 - 1).astype(a.dtype)))
 
 
 @operator
@@ -54,6 +56,13 @@ class Add(BinaryElementwise):
         if x.dtype is DType.INT16:
             return 5 if x.quantization is None else (1 if self.pot_scale_int16 else 3)
         return {DType.INT8: 2, DType.INT64: 4}.get(x.dtype, 1)
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from super().check(node)
+        first, second = legality.scale_of(node.input(0)), legality.scale_of(node.input(1))
+        if first is not None and second is not None:
+            yield from legality.narrow_output(node, 2 * max(first, second) / 2**20, "2 * largest input scale / 2**20")
 
 
 @operator
@@ -81,6 +90,13 @@ class Sub(BinaryElementwise):
         if versions.broadcasts_beyond_4d(node):
             return 3
         return 2 if x.dtype is DType.INT8 else 1
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from super().check(node)
+        first, second = legality.scale_of(node.input(0)), legality.scale_of(node.input(1))
+        if first is not None and second is not None:
+            yield from legality.narrow_output(node, 2 * max(first, second) / 2**20, "2 * largest input scale / 2**20")
 
 
 @operator
@@ -183,6 +199,7 @@ class Pow(BinaryElementwise):
 
     name = "POW"
     options = "PowOptions"
+    int8_problem = "refuses int8"
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -203,6 +220,14 @@ class SquaredDifference(BinaryElementwise):
         """Return the values for ``a`` and ``b``."""
         return np.asarray((a - b) * (a - b))
 
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from super().check(node)
+        first, second = legality.scale_of(node.input(0)), legality.scale_of(node.input(1))
+        if first is not None and second is not None:
+            yield from legality.narrow_output(node, (2 * max(first, second)) ** 2 / 2**14,
+                                              "(2 * largest input scale)**2 / 2**14")
+
 
 @operator
 @dataclass(frozen=True)
@@ -211,6 +236,7 @@ class FloorDiv(BinaryElementwise):
 
     name = "FLOOR_DIV"
     options = "FloorDivOptions"
+    int8_problem = "computes with the steps themselves, without scale and zero point"
     versions = {DType.FLOAT32: 2, DType.INT8: 3, DType.INT16: 3}
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -225,6 +251,7 @@ class FloorMod(BinaryElementwise):
 
     name = "FLOOR_MOD"
     options = "FloorModOptions"
+    int8_problem = "computes with the steps themselves, without scale and zero point"
     versions = {DType.INT8: 2, DType.INT16: 2}
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -239,6 +266,7 @@ class Atan2(BinaryElementwise):
 
     name = "ATAN2"
     options = "ATan2Options"
+    int8_problem = "refuses int8"
 
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
@@ -278,6 +306,7 @@ class AddN(Operator):
 
     name = "ADD_N"
     options = "AddNOptions"
+    int8_problem = "refuses int8"
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type that all inputs have."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -26,6 +25,7 @@ from vitrify.ops.base import (
     given,
     infer_from_arrays,
 )
+from vitrify.ops.int8 import Int8Rule
 
 
 @operator
@@ -45,7 +45,8 @@ class SpaceToDepth(Operator):
         expect_rank(self, inputs, 0, 4)
         n, h, w, c = x.shape
         block = self.block_size
-        expect(self, block > 0 and h % block == 0 and w % block == 0, f"cannot cut {h}x{w} into blocks of {block}", inputs)
+        expect(self, block > 0 and h % block == 0 and w % block == 0,
+               f"cannot cut {h}x{w} into blocks of {block}", inputs)
         return [TensorType(x.dtype, (n, h // block, w // block, c * block * block))]
 
     def evaluate(self, inputs: Arrays) -> list[Array]:
@@ -94,7 +95,8 @@ class BatchBlocks(Operator):
         block = constant_ints(self, inputs, 1, "block")
         borders = constant_ints(self, inputs, 2, "borders")
         expect(self, 0 < len(block) < len(x.shape) and len(borders) == 2 * len(block) and min(block) > 0
-               and min(borders) >= 0, f"has block {list(block)} and borders {list(borders)} for {list(x.shape)}", inputs)
+               and min(borders) >= 0,
+               f"has block {list(block)} and borders {list(borders)} for {list(x.shape)}", inputs)
         return block, list(zip(borders[::2], borders[1::2], strict=True))
 
     def version(self, node: Node) -> int:
@@ -130,8 +132,8 @@ class SpaceToBatchND(BatchBlocks):
         x, block, borders = given(self, inputs, 3)
         count = block.size
         padded = np.pad(x, [(0, 0), *borders.reshape(-1, 2).tolist(), *[(0, 0)] * (x.ndim - 1 - count)])
-        cut = padded.reshape(x.shape[0], *(v for i in range(count) for v in (inferred.shape[1 + i], int(block.flat[i]))),
-                             *x.shape[1 + count:])
+        pairs = zip(inferred.shape[1:], block.reshape(-1).tolist(), strict=False)
+        cut = padded.reshape(x.shape[0], *(extent for pair in pairs for extent in pair), *x.shape[1 + count:])
         inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count + 1, 2)
         return [cut.transpose(*inner, 0, *outer, *range(2 * count + 1, cut.ndim)).reshape(inferred.shape)]
 

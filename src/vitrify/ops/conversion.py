@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.core.errors import UnsupportedError
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
@@ -17,6 +16,7 @@ from vitrify.ir.operator import Operator, operator
 from vitrify.ops import versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect, given
 from vitrify.ops.elementwise import Elementwise
+from vitrify.ops.int8 import Int8Rule
 
 
 @operator
@@ -131,7 +131,7 @@ class FakeQuant(Elementwise):
         zero = np.float32(np.clip(np.floor(low - self.min / step + 0.5), low, high))
         least, most = (np.float32(low) - zero) * step, (np.float32(high) - zero) * step
         steps = np.floor((np.clip(x, least, most) - least) / step + np.float32(0.5))
-        return steps * step + least
+        return np.asarray(steps * step + least)
 
     def version(self, node: Node) -> int:
         """Return the version that the types and attributes need."""

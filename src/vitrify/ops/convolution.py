@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -26,6 +25,7 @@ from vitrify.ops.base import (
 )
 from vitrify.ops.convolution3d import Conv3D, Conv3DTranspose
 from vitrify.ops.elementwise import activate
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ops.reference import conv
 from vitrify.ops.window import Window, slide
 
@@ -199,7 +199,8 @@ class TransposeConv(Operator):
         expect_rank(self, inputs, 2, 4)
         shape = constant_ints(self, inputs, 0, "output shape")
         expect(self, len(shape) == 4, f"needs an output shape of 4 numbers, got {list(shape)}", inputs)
-        expect(self, w.shape[3] == x.shape[3], f"has weights for {w.shape[3]} input channels, x has {x.shape[3]}", inputs)
+        expect(self, w.shape[3] == x.shape[3],
+               f"has weights for {w.shape[3]} input channels, x has {x.shape[3]}", inputs)
         expect(self, shape[0] == x.shape[0] and shape[3] == w.shape[0],
                f"has output shape {list(shape)} for batch {x.shape[0]} and {w.shape[0]} output channels", inputs)
         back = slide(self, inputs, shape[1:3], self.windows(w.shape), self.padding)

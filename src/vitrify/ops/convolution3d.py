@@ -47,13 +47,15 @@ class Conv3D(Volume):
     """
 
     name = "CONV_3D"
+    int8_problem = "refuses int8"
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type of y."""
         x, w = given(self, inputs, 2, 3)
         expect_rank(self, inputs, 0, 5)
         expect_rank(self, inputs, 1, 5)
-        expect(self, w.shape[3] == x.shape[4], f"has weights for {w.shape[3]} input channels, x has {x.shape[4]}", inputs)
+        expect(self, w.shape[3] == x.shape[4],
+               f"has weights for {w.shape[3]} input channels, x has {x.shape[4]}", inputs)
         sizes = slide(self, inputs, x.shape[1:4], self.windows(w.shape), self.padding)
         return [TensorType(x.dtype, (x.shape[0], *sizes, w.shape[4]))]
 
@@ -80,6 +82,7 @@ class Conv3DTranspose(Volume):
     """
 
     name = "CONV_3D_TRANSPOSE"
+    int8_problem = "refuses int8"
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type of y; its windows must give the extents of x back."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
+from vitrify.ops import legality
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, Operator, TensorType, broadcast, expect, given
 
@@ -17,15 +22,15 @@ def activate(values: Array, activation: Activation) -> Array:
     one = values.dtype.type(1)
     match activation:
         case Activation.RELU:
-            return np.maximum(values, values.dtype.type(0))
+            return np.asarray(np.maximum(values, values.dtype.type(0)))
         case Activation.RELU6:
-            return np.clip(values, 0 * one, 6 * one)
+            return np.asarray(np.clip(values, 0 * one, 6 * one))
         case Activation.RELU_N1_TO_1:
-            return np.clip(values, -one, one)
+            return np.asarray(np.clip(values, -one, one))
         case Activation.TANH:
-            return np.tanh(values)
+            return np.asarray(np.tanh(values))
         case Activation.SIGN_BIT:
-            return np.signbit(values).astype(values.dtype)
+            return np.asarray(np.signbit(values)).astype(values.dtype)
     return values
 
 
@@ -74,3 +79,8 @@ class BinaryElementwise(Operator):
     def compute(self, a: Array, b: Array) -> Array:
         """Return the values for ``a`` and ``b``."""
         raise NotImplementedError
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        if node.input(0).shape != node.input(1).shape:
+            yield from legality.too_many_axes(node, 8)

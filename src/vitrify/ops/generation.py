@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -26,6 +25,7 @@ from vitrify.ops.base import (
     given,
     infer_from_arrays,
 )
+from vitrify.ops.int8 import Int8Rule
 
 
 @operator
@@ -79,6 +79,7 @@ class Range(Operator):
 
     name = "RANGE"
     options = "RangeOptions"
+    int8_problem = "refuses int8"
     versions = {DType.INT64: 2}
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -121,7 +122,8 @@ class Fill(Operator):
 
     def version(self, node: Node) -> int:
         """Return the version that the types and attributes need."""
-        return {DType.FLOAT16: 4, DType.INT8: 3, DType.INT16: 3, DType.BOOL: 2, DType.STRING: 2}.get(node.input(1).dtype, 1)
+        since = {DType.FLOAT16: 4, DType.INT8: 3, DType.INT16: 3, DType.BOOL: 2, DType.STRING: 2}
+        return since.get(node.input(1).dtype, 1)
 
 
 @operator
@@ -131,6 +133,7 @@ class ZerosLike(Operator):
 
     name = "ZEROS_LIKE"
     options = "ZerosLikeOptions"
+    int8_problem = "refuses int8"
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type of x."""

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops import versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, axis_of, constant_ints, expect, given, refuse
+from vitrify.ops.int8 import Int8Rule
 
 
 @operator
@@ -94,7 +94,9 @@ class GatherND(Operator):
         """Return the version that the types and attributes need."""
         if node.input(0).dtype is DType.BOOL:
             return 5
-        return 4 if node.input(1).dtype is DType.INT16 else {DType.STRING: 2, DType.INT16: 3}.get(node.input(0).dtype, 1)
+        if node.input(1).dtype is DType.INT16:
+            return 4
+        return {DType.STRING: 2, DType.INT16: 3}.get(node.input(0).dtype, 1)
 
 
 @operator
@@ -104,6 +106,7 @@ class ScatterND(Operator):
 
     name = "SCATTER_ND"
     options = "ScatterNdOptions"
+    int8_problem = "computes with the steps themselves, without scale and zero point"
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type of that shape."""
@@ -202,7 +205,8 @@ class EmbeddingLookup(Operator):
         ids, table = given(self, inputs, 2)
         if table.dtype.kind != "f":
             return super().evaluate(inputs)
-        expect(self, ids.size == 0 or (ids.min() >= 0 and ids.max() < len(table)), "takes an id outside of the table", inputs)
+        expect(self, ids.size == 0 or (ids.min() >= 0 and ids.max() < len(table)),
+               "takes an id outside of the table", inputs)
         return [table[ids]]
 
     def version(self, node: Node) -> int:
@@ -217,6 +221,7 @@ class ReverseSequence(Operator):
 
     name = "REVERSE_SEQUENCE"
     options = "ReverseSequenceOptions"
+    int8_problem = "refuses int8"
     seq_dim: int = 0
     batch_dim: int = 0
 
@@ -225,7 +230,8 @@ class ReverseSequence(Operator):
         x, lengths = given(self, inputs, 2)
         batch = axis_of(self, self.batch_dim, len(x.shape), inputs)
         axis_of(self, self.seq_dim, len(x.shape), inputs)
-        expect(self, lengths.shape == (x.shape[batch],), f"has {lengths.type} lengths for {x.shape[batch]} batches", inputs)
+        expect(self, lengths.shape == (x.shape[batch],),
+               f"has {lengths.type} lengths for {x.shape[batch]} batches", inputs)
         return [x.type]
 
     def evaluate(self, inputs: Arrays) -> list[Array]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -17,6 +16,7 @@ from vitrify.ops import versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, Shape, TensorType, axis_of, constant_ints, expect, given
 from vitrify.ops.elementwise import activate
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ops.slicing import DynamicUpdateSlice, Slice, StridedSlice
 
 __all__ = ["Concatenation", "DynamicUpdateSlice", "Pack", "Slice", "Split", "SplitV", "StridedSlice", "Unpack"]

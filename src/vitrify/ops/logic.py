@@ -5,18 +5,20 @@ Source: TFLite kernels/comparisons.cc, logical.cc, select.cc, where.cc.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.core.errors import UnsupportedError
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import legality, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, given
 from vitrify.ops.elementwise import BinaryElementwise, Elementwise
+from vitrify.ops.int8 import Int8Rule
 
 
 class Comparison(BinaryElementwise):
@@ -25,6 +27,16 @@ class Comparison(BinaryElementwise):
     def result(self, dtype: DType) -> DType:
         """Return bool."""
         return DType.BOOL
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from super().check(node)
+        for tensor in node.inputs:
+            if tensor is not None and legality.scale_of(tensor) == 1:
+                yield legality.finding(node, "ops.multiplier",
+                                       f"has scale 1 on '{tensor.name}', which the runtime aborts on",
+                                       why="the input multiplier is then exactly 1, for which the kernel has no form",
+                                       help=f"give '{tensor.name}' a scale a little below or above 1")
 
 
 @operator
@@ -177,6 +189,10 @@ class Selection(Operator):
         self.common(inputs, condition.shape, x.shape, y.shape)
         return [np.where(condition, x, y)]
 
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from legality.too_many_axes(node, 8)
+
 
 @operator
 @dataclass(frozen=True)
@@ -230,8 +246,9 @@ class Where(Operator):
         """Return the type for a constant condition; n is known at run time otherwise."""
         (condition,) = given(self, inputs, 1)
         if condition.data is None:
-            raise UnsupportedError.of("ops.dynamic", f"WHERE gives as many rows as '{condition.name}' has true elements; "
-                                      "its output has no static shape", where=f"tensor '{condition.name}'")
+            raise UnsupportedError.of("ops.dynamic", f"WHERE gives a row for each true element of "
+                                      f"'{condition.name}'; its output has no static shape",
+                                      where=f"tensor '{condition.name}'")
         return [TensorType(DType.INT64, (int(np.count_nonzero(condition.data)), len(condition.shape)))]
 
     def evaluate(self, inputs: Arrays) -> list[Array]:

@@ -6,18 +6,20 @@ Source: TFLite kernels/fully_connected.cc, batch_matmul.cc.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import legality, versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, expect_rank, given
 from vitrify.ops.elementwise import activate
+from vitrify.ops.int8 import Int8Rule
 
 
 @operator
@@ -93,7 +95,14 @@ class FullyConnected(Operator):
             return 5
         if hybrid:
             return 9 if self.asymmetric_quantize_inputs else 3
-        return {(DType.INT8, DType.INT8): 4, (DType.INT8, DType.INT4): 10}.get((x, weights), 2 if self.weights_format else 1)
+        plain = 2 if self.weights_format else 1
+        return {(DType.INT8, DType.INT8): 4, (DType.INT8, DType.INT4): 10}.get((x, weights), plain)
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        if self.weights_format:
+            yield legality.finding(node, "ops.weights_format", "has shuffled weights, which only old Arm kernels read",
+                                   help="convert the model again with the default weights format")
 
 
 @operator
@@ -132,3 +141,7 @@ class BatchMatMul(Operator):
         if versions.is_hybrid(node) and self.asymmetric_quantize_inputs:
             return 4
         return versions.INT8_INT16.get(node.input(0).dtype, 1)
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from legality.too_many_axes(node, 5)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.operator import operator
 from vitrify.ops import versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array
 from vitrify.ops.elementwise import Elementwise, activate
+from vitrify.ops.int8 import Int8Rule
 
 
 @operator
@@ -41,6 +41,7 @@ class LocalResponseNormalization(Elementwise):
 
     name = "LOCAL_RESPONSE_NORMALIZATION"
     options = "LocalResponseNormalizationOptions"
+    int8_problem = "refuses int8"
     radius: int = 0
     bias: float = 0.0
     alpha: float = 0.0

@@ -5,16 +5,18 @@ Source: TFLite kernels/pad.cc, mirror_pad.cc.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import legality, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, constant_ints, expect, given, infer_from_arrays
+from vitrify.ops.int8 import Int8Rule
 
 
 class Padded(Operator):
@@ -43,6 +45,10 @@ class Padded(Operator):
         if x.dtype is DType.BOOL:
             return 5
         return 4 if len(x.shape) > 4 else versions.INT8_INT16.get(x.dtype, 1)
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from legality.too_many_axes(node, 5)
 
 
 @operator
@@ -96,3 +102,7 @@ class MirrorPad(Padded):
     def version(self, node: Node) -> int:
         """Return the version that the type needs."""
         return self.versions.get(node.input(0).dtype, 1)
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield nothing: any number of axes will do."""
+        yield from ()

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops import versions
 from vitrify.ops.attributes import Activation, Padding
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect_rank, given
 from vitrify.ops.elementwise import activate
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ops.reference.conv import taps
 from vitrify.ops.window import Window, slide
 
@@ -75,7 +75,7 @@ class AveragePool2D(Pool2D):
         if x.dtype.kind == "f":
             return self.mean(x)
         mean = self.mean(x.astype(np.int64))
-        return np.trunc(mean + np.copysign(0.5, mean))
+        return np.asarray(np.trunc(mean + np.copysign(0.5, mean)))
 
 
 @operator
@@ -103,7 +103,8 @@ class L2Pool2D(Pool2D):
     """The root of the mean square of each window."""
 
     name = "L2_POOL_2D"
+    int8_problem = "refuses int8"
 
     def pool(self, x: Array) -> Array:
         """Return the roots."""
-        return np.sqrt(self.mean(x * x))
+        return np.asarray(np.sqrt(self.mean(x * x)))

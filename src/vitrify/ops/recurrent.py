@@ -21,7 +21,8 @@ from vitrify.ops.base import Inputs, Shape, TensorType, expect, given, refuse
 def _shape(op: Operator, inputs: Inputs, index: int, rank: int) -> Shape:
     tensor = inputs[index] if index < len(inputs) else None
     if tensor is None or len(tensor.shape) != rank:
-        raise refuse(op, f"needs {rank} dimensions in input {index}, got {tensor.type if tensor else 'nothing'}", inputs)
+        raise refuse(op, f"needs {rank} dimensions in input {index}, "
+                     f"got {tensor.type if tensor else 'nothing'}", inputs)
     return tensor.shape
 
 

@@ -5,14 +5,16 @@ Source: TFLite kernels/reduce.cc, arg_min_max.cc, cumsum.cc.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
+from vitrify.core.findings import Finding, Severity
 from vitrify.ir.dtypes import DType
+from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import legality, versions
 from vitrify.ops.base import (
     Array,
     Arrays,
@@ -25,6 +27,7 @@ from vitrify.ops.base import (
     expect,
     given,
 )
+from vitrify.ops.int8 import Int8Rule
 from vitrify.ops.reference.rounding import mean_towards_zero
 
 
@@ -83,6 +86,15 @@ class Sum(Reduction):
     def reduce(self, x: Array, axes: Shape) -> Array:
         """Return the sums."""
         return np.asarray(x.sum(axis=axes, keepdims=self.keep_dims, dtype=x.dtype))
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        if node.input(0).dtype is DType.INT8:
+            yield legality.finding(node, "ops.reference_sum", "is an int8 SUM, whose reference kernel gives wrong "
+                                   "values (LiteRT 2.3); the optimized one is right",
+                                   why="the two kernels of the runtime differ here",
+                                   help="use MEAN and fold the number of elements into the scale",
+                                   severity=Severity.WARNING)
 
 
 @operator
@@ -220,6 +232,7 @@ class Cumsum(Operator):
 
     name = "CUMSUM"
     options = "CumsumOptions"
+    int8_problem = "refuses int8"
     exclusive: bool = False
     reverse: bool = False
 

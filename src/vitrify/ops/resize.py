@@ -5,16 +5,18 @@ Source: TFLite kernels/resize_bilinear.cc, resize_nearest_neighbor.cc and kernel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import legality, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, constant_ints, expect, expect_rank, given
+from vitrify.ops.int8 import Int8Rule
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,14 @@ class ResizeBilinear(Resize):
             return 4
         return 3 if self.half_pixel_centers else versions.INT8.get(node.input(0).dtype, 1)
 
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        if self.align_corners and self.half_pixel_centers:
+            yield legality.finding(node, "ops.resize_flags", "has align_corners and half_pixel_centers both true, "
+                                   "of which the runtime takes at most one", "the two place the pixels differently",
+                                   "keep the flag that the source model means: half_pixel_centers is PyTorch's "
+                                   "align_corners=False, align_corners its align_corners=True")
+
 
 @operator
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ class ResizeNearestNeighbor(Resize):
         place = (np.arange(after, dtype=np.float32) + offset) * self.scale(before, after)
         # The runtime rounds halves away from zero here; np.rint rounds them to even.
         rounded = np.floor(place + np.float32(0.5)) if self.align_corners else np.floor(place)
-        return np.clip(rounded.astype(int), 0, before - 1)
+        return np.asarray(np.clip(rounded.astype(int), 0, before - 1))
 
     def evaluate(self, inputs: Arrays) -> list[Array]:
         """Pick the pixels."""

@@ -6,14 +6,16 @@ Source: TFLite kernels/reshape.cc, squeeze.cc, expand_dims.cc, transpose.cc, rev
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
+from vitrify.ops import legality
 from vitrify.ops.base import (
     Array,
     Arrays,
@@ -29,6 +31,7 @@ from vitrify.ops.base import (
     infer_from_arrays,
 )
 from vitrify.ops.blocks import BatchToSpaceND, DepthToSpace, SpaceToBatchND, SpaceToDepth
+from vitrify.ops.int8 import Int8Rule
 
 __all__ = ["BatchToSpaceND", "Bitcast", "BroadcastTo", "DepthToSpace", "ExpandDims", "Reshape", "ReverseV2",
            "SpaceToBatchND", "SpaceToDepth", "Squeeze", "Tile", "Transpose"]
@@ -150,6 +153,10 @@ class Transpose(Operator):
             return 4
         return {DType.BOOL: 3, DType.INT8: 2}.get(x.dtype, 1)
 
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from legality.too_many_axes(node, 8)
+
 
 @operator
 @dataclass(frozen=True)
@@ -172,6 +179,10 @@ class ReverseV2(Operator):
         """Turn the axes round."""
         x, axes = given(self, inputs, 2)
         return [np.flip(x, axes_of(self, [int(a) for a in axes.reshape(-1)], x.ndim, inputs))]
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from legality.too_many_axes(node, 8)
 
 
 @operator

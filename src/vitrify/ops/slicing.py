@@ -10,11 +10,11 @@ from types import EllipsisType
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops.base import Array, Arrays, Inputs, Shape, TensorType, constant_ints, expect, given, refuse
+from vitrify.ops.int8 import Int8Rule
 
 Index = tuple[int | slice | EllipsisType | None, ...]
 
@@ -39,7 +39,8 @@ class Slice(Operator):
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the box's type."""
         x, _, _ = given(self, inputs, 3)
-        box = self._box(constant_ints(self, inputs, 1, "begin"), constant_ints(self, inputs, 2, "size"), x.shape, inputs)
+        begin, size = constant_ints(self, inputs, 1, "begin"), constant_ints(self, inputs, 2, "size")
+        box = self._box(begin, size, x.shape, inputs)
         return [TensorType(x.dtype, tuple(axis.stop - axis.start for axis in box))]
 
     def evaluate(self, inputs: Arrays) -> list[Array]:
@@ -62,9 +63,9 @@ class Slice(Operator):
 class StridedSlice(Operator):
     """A slice with steps; inputs x, begin, end, strides (all constant).
 
-    Bit i of a mask is about entry i: ``begin_mask``/``end_mask`` ignore the bound, ``ellipsis_mask`` stands for all axes
-    not named, ``new_axis_mask`` puts in an axis of 1, ``shrink_axis_mask`` takes one index and drops the axis. With
-    ``offset`` the ends count from the begins.
+    Bit i of a mask is about entry i: ``begin_mask`` and ``end_mask`` ignore the bound, ``ellipsis_mask`` stands for all
+    axes not named, ``new_axis_mask`` puts in an axis of 1, ``shrink_axis_mask`` takes one index and drops the axis.
+    With ``offset`` the ends count from the begins.
     """
 
     name = "STRIDED_SLICE"
@@ -90,7 +91,8 @@ class StridedSlice(Operator):
                 entries.append(0 if self.begin_mask & bit else first)
             else:
                 last = first + last if self.offset else last
-                entries.append(slice(None if self.begin_mask & bit else first, None if self.end_mask & bit else last, step))
+                low, high = None if self.begin_mask & bit else first, None if self.end_mask & bit else last
+                entries.append(slice(low, high, step))
         return tuple(entries)
 
     def _take(self, x: Array, operands: list[Shape], inputs: Inputs | Arrays) -> Array:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.ops.int8 import Int8Rule
 from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import operator
 from vitrify.ops import versions
 from vitrify.ops.base import Array
 from vitrify.ops.elementwise import Elementwise
+from vitrify.ops.int8 import Int8Rule
 
 
 @operator
@@ -39,6 +39,7 @@ class Neg(Elementwise):
 
     name = "NEG"
     options = "NegOptions"
+    int8_problem = "computes with the steps themselves, without scale and zero point"
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -79,6 +80,7 @@ class Square(Elementwise):
 
     name = "SQUARE"
     options = "SquareOptions"
+    int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -120,6 +122,7 @@ class Sin(Elementwise):
     """The sine."""
 
     name = "SIN"
+    int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -133,6 +136,7 @@ class Cos(Elementwise):
 
     name = "COS"
     options = "CosOptions"
+    int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -145,6 +149,7 @@ class Floor(Elementwise):
     """The next integer below."""
 
     name = "FLOOR"
+    int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -157,6 +162,7 @@ class Ceil(Elementwise):
     """The next integer above."""
 
     name = "CEIL"
+    int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -169,6 +175,7 @@ class Round(Elementwise):
     """The nearest integer, halves to the even one."""
 
     name = "ROUND"
+    int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""
@@ -182,6 +189,7 @@ class Sign(Elementwise):
 
     name = "SIGN"
     options = "SignOptions"
+    int8_problem = "refuses int8"
     versions = {DType.INT32: 2}
 
     def compute(self, x: Array) -> Array:

@@ -39,8 +39,7 @@ def slide(op: Operator, inputs: Inputs, sizes: tuple[int, ...], windows: tuple[W
           padding: Padding) -> tuple[int, ...]:
     """Return the output extents of ``windows`` over ``sizes``, refusing windows that do not fit."""
     for size, window in zip(sizes, windows, strict=True):
-        expect(op, window.stride > 0 and window.taps > 0 and window.dilation > 0,
-               f"needs positive taps, stride and dilation, got {window.taps}, {window.stride} and {window.dilation}", inputs)
+        expect(op, min(window) > 0, f"needs positive taps, stride and dilation, got {list(window)}", inputs)
         expect(op, window.output(size, padding) > 0,
                f"has a window of {window.extent} over {size} elements without padding", inputs)
     return tuple(window.output(size, padding) for size, window in zip(sizes, windows, strict=True))

@@ -20,7 +20,8 @@ def pad_for(x: Array, windows: Sequence[Window], padding: Padding, value: float 
     return np.pad(x, [(0, 0), *pads, (0, 0)], constant_values=value)
 
 
-def taps(x: Array, windows: Sequence[Window], padding: Padding, value: float = 0) -> Iterator[tuple[tuple[int, ...], Array]]:
+def taps(x: Array, windows: Sequence[Window], padding: Padding,
+         value: float = 0) -> Iterator[tuple[tuple[int, ...], Array]]:
     """Yield each tap's position with the view of the padded input that it reads, output shaped."""
     sizes = [window.output(size, padding) for window, size in zip(windows, x.shape[1:-1], strict=True)]
     padded = pad_for(x, windows, padding, value)
@@ -41,7 +42,8 @@ def convolve(x: Array, weights: Array, windows: Sequence[Window], padding: Paddi
         kernel = weights[group * width:(group + 1) * width]
         total: Array | None = None
         for position, view in taps(channels, windows, padding):
-            product = view @ kernel[(slice(None), *position)].T
+            at: tuple[slice | int, ...] = (slice(None), *position)
+            product = view @ kernel[at].T
             total = product if total is None else np.add(total, product, out=total)
         assert total is not None      # windows have at least one tap
         parts.append(total)
