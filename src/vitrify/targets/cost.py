@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from vitrify.core.errors import VitrifyError
 from vitrify.ir import Node
 from vitrify.targets.base import Target
 
@@ -50,6 +51,8 @@ def call_seconds(calls: int, target: Target) -> Seconds:
 
 
 def node_macs(node: Node) -> int:
-    """Return the multiply-accumulates of ``node``, 0 for operators without any or without a description."""
-    count = getattr(node.op, "macs", None)
-    return int(count(node)) if callable(count) else 0
+    """Return the multiply-accumulates of ``node``; 0 where there are none, or where its description cannot tell."""
+    try:
+        return node.op.macs(node)
+    except (VitrifyError, IndexError, TypeError):      # an operator carried without description, or an odd one
+        return 0

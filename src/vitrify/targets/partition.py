@@ -63,16 +63,18 @@ def _runs(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, int]
 
 def _settle_folded(graph: Graph, places: Mapping[Node, Place], home: dict[Node, int],
                    members: list[tuple[Literal["npu", "cpu"], int, list[Node]]]) -> None:
-    """Give each folded node a home: its producer's partition, or its user's; the NPU's where there is a choice."""
+    """Give each folded node the partition of a neighbour: an NPU's where there is one, since it folds into that."""
     folded = [node for node in graph if places[node] == "folded"]
-    for nodes, neighbours in ((folded, _producers), (folded[::-1], _users)):
-        for node in nodes:
-            if node in home:
-                continue
-            choices = [home[other] for other in neighbours(node) if other in home]
-            if choices:
-                home[node] = max(choices, key=lambda index: (members[index][0] == "npu", index))
-                members[home[node]][2].append(node)
+    on_npu = {index for index, (side, _, _) in enumerate(members) if side == "npu"}
+    for allowed in (on_npu, set(range(len(members)))):
+        for node in (*folded, *folded[::-1]):       # both ways, since folded nodes follow each other
+            if node not in home:
+                before = [home[other] for other in _producers(node) if other in home]
+                after = [home[other] for other in _users(node) if other in home]
+                choices = [index for index in (*before, *after) if index in allowed and index >= max(before, default=0)]
+                if choices:
+                    home[node] = choices[0]
+                    members[home[node]][2].append(node)
     position = {node: index for index, node in enumerate(graph)}
     for _, _, nodes in members:
         nodes.sort(key=position.__getitem__)

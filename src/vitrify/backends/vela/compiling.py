@@ -20,7 +20,7 @@ from vitrify.backends.vela.estimating import estimate, npu_seconds
 from vitrify.backends.vela.messages import read_messages
 from vitrify.backends.vela.placing import Placed, place_nodes
 from vitrify.backends.vela.settings import CONFIG, MODEL, OUTPUT, Optimise, arguments, configuration, system_name
-from vitrify.core.errors import ModelError, TargetError, UsageError, VitrifyError
+from vitrify.core.errors import InternalError, ModelError, TargetError, UsageError, VitrifyError
 from vitrify.core.files import atomic_writer
 from vitrify.core.findings import Finding
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
@@ -33,7 +33,8 @@ from vitrify.targets.placement import Coverage, Estimate, Memory, Partition, Pla
 DEFAULT_SECONDS = 600.0
 """Convolutional models compile in seconds, transformers in half a minute; beyond this it hangs."""
 
-_RUN = "vitrify.backends.vela.child:run"
+_RUN = "vitrify.backends.running:run_module"
+_COMPILER = "ethosu.vela"
 _LOG_TAIL = 8000
 _COPY_BYTES = 1 << 20
 
@@ -178,7 +179,9 @@ def _run(path: Path, graph: Graph, target: Target, options: list[str], folder: P
     """Run the compiler in ``folder`` and return what it left there."""
     with Worker(f"Vela on {path.name}", memory_bytes=memory_bytes) as worker:
         try:
-            status, message = worker.call(_RUN, str(folder), options, seconds=seconds)
+            status, message = worker.call(_RUN, _COMPILER, str(folder), options, seconds=seconds)
+        except InternalError:
+            raise
         except VitrifyError as error:
             raise TargetError(said.died(error.findings, path)) from error
         log = worker.log

@@ -13,7 +13,10 @@ from typing import NamedTuple
 from vitrify.ir import Node
 from vitrify.targets.placement import Reason
 
-_BLOCK = re.compile(r"^Warning \(supported operators\) operator: (?P<operator>.*?), ofm: '(?P<tensor>.*)'$")
+_BLOCK = re.compile(r"^Warning \(supported operators\) operator: (?P<operator>\S*), "
+                    r"ofm: '(?P<tensor>(?s:.){0,10000}?)'\n"
+                    r"Reason: (?P<reason>.*)\n(?P<rule>(?:(?!Warning \(supported operators\)).+\n)*)",
+                    re.MULTILINE)
 _RULE_SHOWN = 300
 _BEFORE_ACTIVATION = "_act"
 """Behind a tensor's name: the value before a fused activation, which the compiler takes apart and names so."""
@@ -32,19 +35,8 @@ class Message(NamedTuple):
 
 def read_messages(log: str) -> list[Message]:
     """Return the warnings in ``log``, in order."""
-    found: list[Message] = []
-    operator, tensor, inside = "", "", False
-    lines: list[str] = []
-    for line in (*log.splitlines(), ""):
-        start = _BLOCK.match(line)
-        if inside and (start or not line.strip()):
-            found.append(Message(operator, tensor, lines[0] if lines else "", " ".join(lines[1:])))
-            inside = False
-        if start:
-            operator, tensor, lines, inside = start["operator"], start["tensor"], [], True
-        elif inside:
-            lines.append(line.strip().removeprefix("Reason: "))
-    return found
+    return [Message(block["operator"], block["tensor"], block["reason"].strip(), " ".join(block["rule"].split()))
+            for block in _BLOCK.finditer(f"{log}\n")]
 
 
 class _Known(NamedTuple):

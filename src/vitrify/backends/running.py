@@ -1,4 +1,4 @@
-"""The child's side: runs Vela's command line in this process, which may die of it."""
+"""The child's side: runs a compiler written in Python in this process, which may die of it. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import sys
 import traceback
 
 
-def run(folder: str, arguments: list[str]) -> tuple[int, str]:
-    """Run ``python -m ethosu.vela`` with ``arguments`` in ``folder``; return its exit status and last message."""
+def run_module(module: str, folder: str, arguments: list[str]) -> tuple[int, str]:
+    """Do as ``python -m module`` with ``arguments`` in ``folder``; return its exit status and last message."""
     os.chdir(folder)
-    sys.argv = ["vela", *arguments]
+    sys.argv = [module, *arguments]
     try:
-        runpy.run_module("ethosu.vela", run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as leaving:
         return _status(leaving.code)
     except MemoryError:
