@@ -6,6 +6,8 @@ tensor of the graph otherwise. Lowerings ask for one or the other; an array beco
 
 from __future__ import annotations
 
+import zlib
+from collections import defaultdict
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
@@ -18,7 +20,6 @@ from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Graph, Operator, Origin, Tensor
 
 Value = Tensor | Array
-DEDUPLICATED_BYTES = 4096
 _FLOATS = ("float16", "float64", "bfloat16")
 
 
@@ -51,7 +52,7 @@ class Context:
         self.values: MutableMapping[str, Value | Poison] = {}
         self.findings: list[Finding] = []
         self.node: SourceNode | None = None
-        self._constants: dict[tuple[Any, ...], Tensor] = {}
+        self._constants: defaultdict[tuple[Any, ...], list[Tensor]] = defaultdict(list)
         self._named: dict[int, str] = {}            # id of an array -> its ONNX name
         self._alive: list[Array] = []               # keeps those ids valid
         self._other: dict[tuple[Tensor, bool], Tensor] = {}     # the same tensor channel-last (True) or channel-first
@@ -111,13 +112,14 @@ class Context:
         if wanted.numpy != array.dtype:
             array = self._narrowed(array, wanted, name)
         array = np.ascontiguousarray(array).reshape(array.shape)
-        key: tuple[Any, ...] = (wanted, array.shape)
-        key += (array.tobytes(),) if array.nbytes <= DEDUPLICATED_BYTES else (id(array),)
-        if key not in self._constants:
-            label = name or self._fresh(f"{self._base}/const")
-            self._constants[key] = Tensor(label, wanted, array.shape, data=array, origin=Origin.of(name) if name else self._origin)
-            self._alive.append(array)
-        return self._constants[key]
+        alike = self._constants[(wanted, array.shape, zlib.crc32(array.reshape(-1).view(np.uint8)))]
+        for known in alike:
+            if known.data is not None and known.data.tobytes() == array.tobytes():
+                return known
+        origin = Origin.of(name) if name else self._origin
+        tensor = Tensor(self._fresh(name or f"{self._base}/const"), wanted, array.shape, data=array, origin=origin)
+        alike.append(tensor)
+        return tensor
 
     def _narrowed(self, array: Array, wanted: DType, name: str) -> Array:
         numpy_type = wanted.numpy
