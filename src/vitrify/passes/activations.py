@@ -93,10 +93,9 @@ class Relu0To1ToClip(Pass):
 
     def rewrite(self, graph: Graph, node: Node) -> bool:
         """Replace one node by two."""
-        origin = self.made(node)
-        positive = graph.add(ops.Relu(), [node.input(0)], name=f"{node.name}_relu", origin=origin, before=node)
+        positive = self.insert(graph, ops.Relu(), [node.input(0)], f"{node.name}_positive", node, node)
         one = constant(f"{node.name}_upper", np.array(1.0, np.float32))
-        swap(graph, node, ops.Minimum(), [positive.output, one], origin)
+        swap(graph, node, ops.Minimum(), [positive, one], self.made(node))
         return True
 
 

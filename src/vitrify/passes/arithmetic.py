@@ -99,9 +99,8 @@ class MergeConstants(Pass):
         scale, offset = _joined(ops.Mul, first[1], outer[1]), _joined(ops.Mul, middle[1], outer[1])
         if scale is None or offset is None:
             return False
-        product = graph.add(ops.Mul(), [first[0], scale], name=middle[0].name, before=node,
-                            origin=self.made(middle[0].producer, node))
-        swap(graph, node, ops.Add(), [product.output, offset], self.made(added, node))
+        product = self.insert(graph, ops.Mul(), [first[0], scale], middle[0].name, node, middle[0].producer, node)
+        swap(graph, node, ops.Add(), [product, offset], self.made(added, node))
         return True
 
 

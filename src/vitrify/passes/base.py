@@ -61,6 +61,13 @@ class Pass:
         """The origin of something made from ``parts`` by this pass."""
         return join((p.origin for p in parts if p is not None), by=self.name)
 
+    def insert(self, graph: Graph, op: Operator, inputs: Sequence[Tensor | None], name: str, before: Node,
+               *parts: Node | None) -> Tensor:
+        """Add a node before another; its result has no origin, as no tensor of the source holds these values."""
+        result = graph.add(op, inputs, name=name, origin=self.made(*parts), before=before).output
+        result.origin = Origin()
+        return result
+
 
 def transposes(graphs: Iterable[Graph]) -> int:
     """Count the TRANSPOSE nodes."""

@@ -6,10 +6,10 @@ import numpy as np
 
 from vitrify import ops
 from vitrify.core.errors import UnsupportedError
-from vitrify.ir import DType, Graph, Node, Tensor
+from vitrify.ir import Graph, Node, Tensor
 from vitrify.ir.graph import Array
 from vitrify.passes.base import Pass
-from vitrify.passes.graphs import is_pure
+from vitrify.passes.graphs import is_dense, is_pure
 
 FREE_GROWTH = 1 << 16
 """A folded constant may always have this many bytes ..."""
@@ -42,7 +42,7 @@ class FoldConstants(Pass):
             return False
         for tensor, value in zip(node.outputs, values, strict=True):
             value = np.asarray(value, tensor.dtype.numpy).reshape(tensor.shape)
-            folded = Tensor(tensor.name, tensor.dtype, tensor.shape, data=value, origin=self.made(node, tensor))
+            folded = Tensor(tensor.name, tensor.dtype, tensor.shape, data=value, origin=tensor.origin.by(self.name))
             graph.replace_uses(tensor, folded)
         graph.remove(node)
         return True
@@ -69,8 +69,7 @@ def known_values(node: Node) -> list[Array] | None:
 
 def _is_plain(tensor: Tensor) -> bool:
     """True for a constant that numpy can compute with as it is."""
-    return (tensor.data is not None and tensor.dtype.numpy is not None and tensor.quantization is None
-            and tensor.dtype is not DType.STRING)
+    return is_dense(tensor) and tensor.quantization is None
 
 
 def _bounded(node: Node, values: list[Array]) -> bool:

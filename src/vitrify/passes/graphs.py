@@ -20,9 +20,16 @@ def constant(name: str, data: Array, origin: Origin = Origin()) -> Tensor:
     return Tensor(name, DType.of(data.dtype), data.shape, data=data, origin=origin)
 
 
+def is_dense(tensor: Tensor) -> bool:
+    """True for a constant whose data numpy can compute with: one element for each place, of a type numpy has."""
+    return tensor.data is not None and tensor.dtype.numpy is not None and tensor.data.shape == tensor.shape
+
+
 def scalar(tensor: Tensor | None) -> float | None:
     """The value of a float constant whose elements are all the same, None for anything else."""
-    if tensor is None or tensor.data is None or tensor.dtype is not DType.FLOAT32 or tensor.size == 0:
+    if tensor is None or tensor.data is None or not is_dense(tensor) or tensor.dtype is not DType.FLOAT32:
+        return None
+    if tensor.size == 0:
         return None
     if tensor.size > 1 and not (tensor.data == tensor.data.flat[0]).all():
         return None
@@ -46,7 +53,7 @@ def by_constant(node: Node | None, kind: type[Operator]) -> tuple[Tensor, Tensor
     a, b = node.input(0), node.input(1)
     if a.is_constant and not b.is_constant:
         a, b = b, a
-    if a.is_constant or not b.is_constant or a.shape != node.output.shape:
+    if a.is_constant or not is_dense(b) or a.shape != node.output.shape:
         return None
     return a, b
 
@@ -117,7 +124,7 @@ def with_activation(op: Any, activation: ops.Activation) -> Any:
 
 def float_data(tensor: Tensor | None) -> Array | None:
     """The data of a float32 constant, None for anything else."""
-    return tensor.data if tensor is not None and tensor.dtype is DType.FLOAT32 else None
+    return tensor.data if tensor is not None and tensor.dtype is DType.FLOAT32 and is_dense(tensor) else None
 
 
 def per_channel(data: Array, channels: int) -> Array | None:

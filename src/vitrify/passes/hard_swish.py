@@ -84,14 +84,12 @@ class HardSigmoid(Pass):
         scaled = by_constant(shifted[0].producer if shifted is not None else None, ops.Mul)
         if shifted is None or scaled is None or only_user(shifted[0]) is not line.producer:
             return False
-        origin = self.made(scaled[0].producer and shifted[0].producer, line.producer, node)
-        product = graph.add(ops.Mul(), [scaled[0], _times_six(scaled[1])], name=shifted[0].name, origin=origin,
-                            before=node)
-        total = graph.add(ops.Add(), [product.output, _times_six(shifted[1])], name=line.name, origin=origin,
-                          before=node)
-        gate = graph.add(ops.Relu6(), [total.output], name=f"{node.name}_relu6", origin=origin, before=node)
+        parts = (shifted[0].producer, line.producer, node)
+        product = self.insert(graph, ops.Mul(), [scaled[0], _times_six(scaled[1])], shifted[0].name, node, *parts)
+        total = self.insert(graph, ops.Add(), [product, _times_six(shifted[1])], line.name, node, *parts)
+        gate = self.insert(graph, ops.Relu6(), [total], f"{node.name}_gate", node, *parts)
         sixth = constant(f"{node.name}_scale", np.array(1 / 6, np.float32))
-        swap(graph, node, ops.Mul(), [gate.output, sixth], origin)
+        swap(graph, node, ops.Mul(), [gate, sixth], self.made(*parts))
         return True
 
 

@@ -98,7 +98,7 @@ def _activates(node: Node) -> bool:
 
 
 class FoldScaleBefore(Pass):
-    """Fold a constant MUL or ADD per input channel into the weights and bias after it.
+    """Fold a constant MUL or ADD per channel into the weights and biases of all that read it.
 
     Before:  %1 = MUL(%x, s);  %2 = CONV_2D(%1, w, b)      s: float32[C_in]
     After:   %2 = CONV_2D(%x, w * s, b)
@@ -107,39 +107,45 @@ class FoldScaleBefore(Pass):
 
     name = "fold-scale-before"
     exactness = Exactness.ROUNDING
-    kinds = tuple(KINDS)
+    kinds = (ops.Mul, ops.Add)
 
     def rewrite(self, graph: Graph, node: Node) -> bool:
-        """Fold where the scaled value is used only here."""
-        parts = weights_of(node)
-        if parts is None:
+        """Fold when every reader can take it."""
+        pair = by_constant(node, type(node.op))
+        if pair is None or node.output.is_output or not node.output.uses:
             return False
-        places, weights, bias = parts
-        value = node.input(places.value)
-        maker = producer(value, ops.Mul, ops.Add)
-        pair = by_constant(maker, type(maker.op)) if maker is not None else None
-        if maker is None or pair is None or only_user(value) is not node:
+        assert pair[1].data is not None
+        readers = node.output.users
+        folded = [_taken(node, reader, pair[1].data) for reader in readers]
+        if None in folded:
             return False
-        vector = _per_input(node, pair[1], value.shape[-1], weights.shape[places.in_axis])
-        if vector is None:
-            return False
-        if isinstance(maker.op, ops.Add):
-            if not _is_unpadded(node):
-                return False
-            moved = _through(node, weights, vector)
-            bias = moved if bias is None else bias + moved
-        else:
-            weights = weights * vector
-        inputs = with_weights(node, places, weights, bias)
-        inputs[places.value] = pair[0]
-        swap(graph, node, node.op, inputs, self.made(maker, node))
+        for reader, inputs in zip(readers, folded, strict=True):
+            assert inputs is not None
+            inputs[KINDS[type(reader.op)].value] = pair[0]
+            swap(graph, reader, reader.op, inputs, self.made(node, reader))
         return True
 
 
-def _per_input(node: Node, factor: Tensor, channels: int, expected: int) -> Array | None:
+def _taken(node: Node, reader: Node, factor: Array) -> list[Tensor | None] | None:
+    """The inputs of ``reader`` with weights that do the work of ``node``; None when it cannot take it."""
+    parts = weights_of(reader)
+    if parts is None or reader.inputs[parts[0].value] is not node.output:
+        return None
+    places, weights, bias = parts
+    vector = _per_input(reader, factor, node.output.shape[-1], weights.shape[places.in_axis])
+    if vector is None:
+        return None
+    if isinstance(node.op, ops.Mul):
+        return with_weights(reader, places, weights * vector, bias)
+    if not _is_unpadded(reader):
+        return None
+    moved = _through(reader, weights, vector)
+    return with_weights(reader, places, weights, moved if bias is None else bias + moved)
+
+
+def _per_input(node: Node, factor: Array, channels: int, expected: int) -> Array | None:
     """The factor for each index of the weights' last axis; None where channels do not map one to one."""
-    assert factor.data is not None
-    vector = per_channel(factor.data, channels)
+    vector = per_channel(factor, channels)
     if vector is None:
         return None
     if isinstance(node.op, ops.DepthwiseConv2D):

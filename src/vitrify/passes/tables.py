@@ -12,8 +12,10 @@ from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.identities import Identities
 from vitrify.passes.leaky_relu import LeakyRelu
 from vitrify.passes.means import MergeReductions
+from vitrify.passes.nearest import PlainNearest
 from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
 from vitrify.passes.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
+from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
 from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
 from vitrify.passes.static_batch import PinFreeDimensions
 
@@ -36,6 +38,7 @@ PATTERNS: tuple[type[Pass], ...] = (
     HardSwish,
     LeakyRelu,
     MergeReductions,
+    PlainNearest,
     MergeConstants,         # after the patterns, whose constants it would hide
 )
 """Activations written out, and arithmetic in the forms that fusion looks for."""
@@ -48,6 +51,8 @@ FUSION: tuple[type[Pass], ...] = (
     FoldScaleAfter,
     MergeConstants,
     FoldScaleBefore,
+    ScaleAfterOffset,       # what could not fold backwards may fold forwards, in the next round
+    ScaleAfterPad,
     Relu0To1ToClip,
     ClipToRelu,
     ZeroPadBeforeMaxPool,

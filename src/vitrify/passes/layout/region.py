@@ -88,6 +88,8 @@ def _fits(region: Region, node: Node, layouts: Layouts) -> bool:
     """True when the layouts contradict no permutation that is fixed already."""
     for tensor, perm in _pairs(node, layouts):
         if tensor.is_constant:
+            if tensor.data is None or tensor.data.shape != tensor.shape:      # sparse or packed
+                return False
             continue
         if tensor.is_variable or len(perm) != len(tensor.shape):
             return False
