@@ -17,8 +17,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 MOST_CHANNELS = 8192
 GAP = 16.0
 """Channels whose ranges differ by more than this do not belong together: an int8 scale leaves the smaller 16 levels."""
-UNUSED = 1 / 64
-"""Scores that stay below this say nothing: 4 steps of an int8 scale made for 0..1."""
 
 
 class Group(NamedTuple):
@@ -55,19 +53,17 @@ def channel_axis(reference: Array) -> int | None:
 
 
 def groups(sums: ChannelSums) -> list[Group]:
-    """Sort the channels into kinds: scores that stay in 0..1, and the rest by gaps between their ranges."""
+    """Sort the channels into kinds by gaps between their ranges.
+
+    Channels that stay in 0..1 count as scores, which share the range 1 however little was found in these samples.
+    """
     low, high = sums.ranges["reference_low"], sums.ranges["reference_high"]
     reach = np.maximum(np.abs(low), np.abs(high))
     is_score = (low >= 0.0) & (high <= 1.0)
-    found = [_group(np.flatnonzero(is_score), reach, True)] if is_score.any() else []
-    rest = np.flatnonzero(~is_score)
-    rest = rest[np.argsort(-reach[rest], kind="stable")]
-    start = 0
-    for index in range(1, len(rest) + 1):
-        if index == len(rest) or reach[rest[index - 1]] > GAP * reach[rest[index]]:
-            found.append(_group(np.sort(rest[start:index]), reach, False))
-            start = index
-    return found
+    kind = np.where(is_score, 1.0, reach)
+    order = np.argsort(-kind, kind="stable")
+    breaks = np.flatnonzero(kind[order[:-1]] > GAP * kind[order[1:]]) + 1
+    return [_group(np.sort(part), reach, bool(is_score[part].all())) for part in np.split(order, breaks)]
 
 
 def dead(sums: ChannelSums, group: Group) -> Array:

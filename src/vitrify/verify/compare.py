@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding
 from vitrify.core.progress import ProgressCallback
@@ -20,7 +22,7 @@ from vitrify.runtimes import open as open_runtime
 from vitrify.verify.alignment import downstream, inner_tensors, layouts, match
 from vitrify.verify.gate import FLOAT, QUANTIZED, Gate
 from vitrify.verify.judging import judge
-from vitrify.verify.metrics import Array
+from vitrify.verify.metrics import Array, sqnr_db
 from vitrify.verify.pairs import OutputPair, TensorPair
 
 TRACED_SAMPLES = 4
@@ -118,6 +120,8 @@ def compare(stages: Sequence[Stage], samples: Iterable[Mapping[str, Array]], *,
             seen = reference.observe(sample, wanted if traced else [])
             for each in compared:
                 each.add(sample, seen, traced)
+            if not done:
+                _set_floors(compared, reference, sample, seen)
             done += 1
             if progress is not None:
                 progress(done, max(count, done))
@@ -137,6 +141,24 @@ def _conclude(reference: Stage, compared: Sequence[Compared], samples: int) -> V
         result.findings += verdict.findings
         result.first_divergence = result.first_divergence or verdict.divergence
     return result
+
+
+def _set_floors(compared: Sequence[Compared], reference: Runtime, sample: Mapping[str, Array],
+                seen: Observation) -> None:
+    """Measure how much the reference itself magnifies a rounding, where a gate asks for it."""
+    if all(each.gate.floor_margin_db is None for each in compared):
+        return
+    nudged = reference.run({name: _nudge(array) for name, array in sample.items()})
+    for pair in (pair for each in compared for pair in each.outputs):
+        pair.floor_db = sqnr_db(seen.outputs[pair.reference], nudged[pair.reference])
+
+
+def _nudge(array: Array) -> Array:
+    """Change floats by one last place, up and down in turn by a fixed random choice."""
+    if array.dtype != np.float32:
+        return array
+    up = np.random.default_rng(0).integers(0, 2, array.shape).astype(bool)
+    return np.nextafter(array, np.where(up, np.float32(np.inf), np.float32(-np.inf)))
 
 
 def _open(stage: Stage, shapes: Mapping[str, Sequence[int]] | None, values: Mapping[str, Any] | None,

@@ -8,16 +8,24 @@ import msgspec
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
     """The least SQNR in dB of a whole output, of each group of its channels, and of an inner tensor.
 
+    Scores, which stay in 0..1, also pass when no error is larger than ``score_error``: where nothing is found they are
+    all close to 0, and a ratio to so small a signal says nothing. An output also passes when it is no further than
+    ``floor_margin_db`` below what one rounding of the inputs alone leaves of it (None: not asked).
+
     Inner tensors fail nothing; below ``tensor_db`` they are where a failing output's trouble is said to begin.
     """
 
     output_db: float
     group_db: float
     tensor_db: float
+    score_error: float = 0.0
+    floor_margin_db: float | None = None
 
 
-FLOAT = Gate(output_db=90.0, group_db=60.0, tensor_db=60.0)
-"""Two float computations of one model differ by roundings only."""
+FLOAT = Gate(output_db=90.0, group_db=60.0, tensor_db=60.0, score_error=1e-6, floor_margin_db=24.0)
+"""Two float computations of one model differ by roundings only: 8 last places of 1.0 for scores, and 16 roundings'
+worth where a model magnifies them."""
 
-QUANTIZED = Gate(output_db=15.0, group_db=8.0, tensor_db=10.0)
-"""Full-integer int8 against float: wide, so that only damaged results fail; scores weigh as much as boxes."""
+QUANTIZED = Gate(output_db=15.0, group_db=8.0, tensor_db=10.0, score_error=1 / 64)
+"""Full-integer int8 against float: wide, so that only damaged results fail; scores weigh as much as boxes, and may be
+off by 4 of their 256 steps."""

@@ -36,7 +36,7 @@ def judge(stage: str, outputs: Sequence[OutputPair], tensors: Sequence[TensorPai
         row, findings = _output(stage, pair, gate)
         verdict.outputs.append(row)
         verdict.findings += findings
-    verdict.tensors = _inner(tensors, gate)
+    verdict.tensors = _inner(tensors, gate, verdict.ok)
     if not verdict.ok:
         verdict.divergence = _divergence(stage, verdict)
     return verdict
@@ -64,13 +64,17 @@ def _whole(pair: OutputPair, row: ErrorRow, gate: Gate, where: str) -> list[Find
         found.append(Finding(code="verify.not_finite", where=where,
                              headline=f"{row.not_finite} values of '{pair.reference}' are infinite or not a number on "
                                       f"one side only"))
-    if not sums.equal and sums.sqnr_db < gate.output_db:
-        found.append(Finding(code="verify.output", where=where,
-                             headline=f"SQNR of '{pair.reference}' is {_db(sums.sqnr_db)}, at least "
-                                      f"{gate.output_db:g} dB is asked",
-                             why=f"the largest error is {sums.largest_error:.3g}, the values reach "
-                                 f"{sums.reference_max:.3g}"))
-    return found
+    floor = math.inf if pair.floor_db is None or gate.floor_margin_db is None else pair.floor_db - gate.floor_margin_db
+    asked = min(gate.output_db, floor)
+    is_score = sums.reference_min >= 0.0 and sums.reference_max <= 1.0
+    if sums.equal or sums.sqnr_db >= asked or (is_score and sums.largest_error <= gate.score_error):
+        return found
+    why = f"the largest error is {sums.largest_error:.3g}, the values reach {sums.reference_max:.3g}"
+    if asked < gate.output_db:
+        why += f"; one rounding of the inputs alone leaves {pair.floor_db:.1f} dB"
+    return [*found, Finding(code="verify.output", where=where, why=why,
+                            headline=f"SQNR of '{pair.reference}' is {_db(sums.sqnr_db)}, at least {asked:.3g} dB is "
+                                     f"asked")]
 
 
 def _group(sums: ChannelSums, group: ch.Group, gate: Gate, where: str) -> tuple[GroupRow, list[Finding]]:
@@ -78,8 +82,7 @@ def _group(sums: ChannelSums, group: ch.Group, gate: Gate, where: str) -> tuple[
     value = sums.sqnr_db(group.channels)
     error = float(sums.ranges["largest_error"][group.channels].max())
     row = GroupRow(name=group.name, sqnr_db=finite(value), cosine=sums.cosine(group.channels), largest_error=error)
-    if group.is_score and group.reach < ch.UNUSED:
-        row.reason = f"not judged: the scores stay below {group.reach:.2g} in these samples"
+    if group.is_score and error <= gate.score_error:
         return row, []
     found = []
     dead = ch.dead(sums, group)
@@ -97,9 +100,9 @@ def _group(sums: ChannelSums, group: ch.Group, gate: Gate, where: str) -> tuple[
     return row, found
 
 
-def _inner(tensors: Sequence[TensorPair], gate: Gate) -> list[ErrorRow]:
-    """Judge inner tensors. One that differs while something computed from it agrees only shares a name: the two files
-    fuse differently."""
+def _inner(tensors: Sequence[TensorPair], gate: Gate, passed: bool) -> list[ErrorRow]:
+    """Judge inner tensors. One that differs while what is computed from it agrees only shares a name: the two files
+    fuse or order values differently. ``passed``: the outputs agree."""
     good = [pair.sums.count > 0 and (pair.sums.equal or pair.sums.sqnr_db >= gate.tensor_db) for pair in tensors]
     fine = sum(1 << number for number, is_good in enumerate(good) if is_good)
     rows = []
@@ -107,7 +110,7 @@ def _inner(tensors: Sequence[TensorPair], gate: Gate) -> list[ErrorRow]:
         if pair.sums.count or pair.sums.not_finite:
             row = _tensor(pair)
             row.ok = is_good
-            if not is_good and pair.downstream & fine:
+            if not is_good and (passed or pair.downstream & fine):
                 row.ok, row.note = True, "another value under this name, what is computed from it agrees"
             rows.append(row)
     return rows

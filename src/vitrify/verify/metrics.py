@@ -17,7 +17,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass
 class Sums:
-    """What is kept of all pairs seen so far. Values that are not finite are counted and left out of the sums."""
+    """What is kept of all pairs seen so far. Values that are not finite are counted and left out of the sums.
+
+    ``reference_max`` is the largest magnitude, ``reference_min`` the smallest value.
+    """
 
     count: int = 0
     reference_squares: float = 0.0
@@ -26,6 +29,7 @@ class Sums:
     error_squares: float = 0.0
     largest_error: float = 0.0
     reference_max: float = 0.0
+    reference_min: float = math.inf
     max_lsb: float | None = None
     not_finite: int = 0
     not_finite_in_both: int = 0
@@ -50,7 +54,9 @@ class Sums:
         self.candidate_squares += float(np.vdot(out, out))
         self.products += float(np.vdot(ref, out))
         self.largest_error = max(self.largest_error, _largest(error))
-        self.reference_max = max(self.reference_max, _largest(ref))
+        low, high = float(ref.min()), float(ref.max())
+        self.reference_max = max(self.reference_max, high, -low)
+        self.reference_min = min(self.reference_min, low)
         self._add_steps(error, step)
 
     def _finite(self, ref: Array, out: Array, step: Array | float | None) -> tuple[Array, Array, Array,

@@ -13,7 +13,10 @@ from vitrify.verify.metrics import Array, ChannelSums, Sums
 
 @dataclass
 class OutputPair:
-    """An output of the reference and of one stage: names, layout, sums."""
+    """An output of the reference and of one stage: names, layout, sums.
+
+    ``floor_db``: the SQNR that is left of the reference's own output when its inputs change by one rounding.
+    """
 
     reference: str
     candidate: str
@@ -21,6 +24,7 @@ class OutputPair:
     sums: Sums = field(default_factory=Sums)
     channels: ChannelSums | None = None
     saturated: float = 0.0
+    floor_db: float | None = None
     seen: int = 0
 
     def add(self, reference: Array, seen: Observation) -> None:

@@ -21,6 +21,7 @@ Kernels = Literal["reference", "optimized", "xnnpack"]
 KERNELS: tuple[str, ...] = get_args(Kernels)
 """Bit-exact by definition; the default ones without delegates; those with the delegate that phones and boards use."""
 
+_PLAIN: dict[str, Any] = {"dtype": np.float32}
 _QUANTIZED = (np.int8, np.uint8, np.int16)
 _SESSION = "vitrify.runtimes.litert.session"
 
@@ -88,7 +89,7 @@ class LiteRT:
         """The file's tensor names of inputs and outputs, to the interface's names."""
         inputs = {self._details.inputs[b.position]["name"]: b.name for b in self._interface.inputs}
         outputs = {self._details.outputs[b.parts[0].position]["name"]: b.name for b in self._interface.outputs
-                   if len(b.parts) == 1}
+                   if len(b.parts) == 1 and self._interface.host is None}
         return inputs | outputs
 
     @property
@@ -125,11 +126,13 @@ class LiteRT:
         """Run once, and give the outputs together with the named inner tensors."""
         details = self._details.outputs
         raw, traced = self._read(inputs, self._chosen(tensors))
-        ends = [_at_end(array, d) for array, d in zip(raw, details, strict=True)]
-        plain = [{"dtype": np.float32}] * len(details)
-        saturated = to_source_outputs(self._interface, ends, plain) if self.is_quantized else {}
+        saturated: dict[str, float] = {}
+        if self._steps():
+            ends = [_at_end(array, d) for array, d in zip(raw, details, strict=True)]
+            joined = to_source_outputs(self._interface, ends, [_PLAIN] * len(ends))
+            saturated = {name: float(np.mean(joined[name] != 0)) for name in self._steps()}
         return Observation(outputs=to_source_outputs(self._interface, raw, details), tensors=traced,
-                           steps=self._steps(), saturated={k: float(np.mean(v != 0)) for k, v in saturated.items()})
+                           steps=self._steps(), saturated=saturated)
 
     def _read(self, inputs: Mapping[str, Array],
               chosen: Sequence[Mapping[str, Any]]) -> tuple[list[Array], dict[str, Traced]]:
@@ -143,13 +146,17 @@ class LiteRT:
         return values[:len(outputs)], traced
 
     def _steps(self) -> dict[str, Array]:
-        """The size of one step at each element of the outputs that come from integers."""
+        """The size of one step at each element of the outputs that come from integers.
+
+        A host program computes on what the file gives, so its outputs have no steps.
+        """
+        if self._interface.host is not None:
+            return {}
         if self._step_sizes is None:
             quantized = [quantization_of(d) for d in self._details.outputs]
             sizes = [np.broadcast_to(q.scale.reshape(-1)[0] if q else np.float32(0), d["shape"])
                      for q, d in zip(quantized, self._details.outputs, strict=True)]
-            plain = [{"dtype": np.float32}] * len(sizes)
-            found = to_source_outputs(self._interface, sizes, plain) if any(quantized) else {}
+            found = to_source_outputs(self._interface, sizes, [_PLAIN] * len(sizes)) if any(quantized) else {}
             self._step_sizes = {name: np.abs(size) for name, size in found.items() if np.any(size)}
         return self._step_sizes
 
