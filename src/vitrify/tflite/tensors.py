@@ -67,7 +67,7 @@ def _data(tensor: Tensor, content: Array) -> Array:
     if content.size % numpy.itemsize:
         raise ModelError.of("tflite.data", f"the buffer holds {content.size} bytes, no multiple of {numpy.itemsize}",
                             where=f"tensor '{tensor.name}'", help="export the file again, it may be damaged")
-    flat = content.view(numpy) if content.size else np.empty(0, numpy)
+    flat = content.view(numpy)
     return flat if sparse else flat.reshape(tensor.shape)
 
 
