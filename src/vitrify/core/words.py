@@ -15,6 +15,11 @@ def bytes_text(size: float | None) -> str:
     return f"{size:.0f} B"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 sample``, ``6 samples``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def percent(share: float | None) -> str:
     """Return a share of 0..1 as per cent; never rounds up to a full 100 %."""
     if share is None:

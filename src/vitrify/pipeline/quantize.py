@@ -10,6 +10,7 @@ import msgspec
 from vitrify.core.findings import Finding
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.results import CalibrationFacts, LedgerRow, QuantizeResult
+from vitrify.core.words import counted
 from vitrify.pipeline.convert import float_model, write_checked
 from vitrify.pipeline.files import destination, existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
@@ -68,7 +69,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
         model = tflite.read(between)
         with step(reporter, "calibrate") as note:
             statistics, facts = calibrate_model(between, model, data, recipe, None, reporter.advance)
-            note.text = f"{facts.samples} samples, {facts.tensors} tensors"
+            note.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
         with step(reporter, "quantize") as note:
             result = quantize_model(model, statistics, recipe)
             note.text = f"{len(result.model.main)} nodes"

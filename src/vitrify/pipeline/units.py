@@ -10,6 +10,7 @@ import msgspec
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.results import ComparisonRow, ModelFacts, PictureRow, ScoreRow
+from vitrify.core.words import counted
 from vitrify.pipeline.compile import placed
 from vitrify.pipeline.engine import Context, Unit
 from vitrify.pipeline.files import staged
@@ -161,7 +162,7 @@ def _calibrate(build: Build) -> None:
         run.keep("statistics", "statistics.npz")
         checkpoint.unlink(missing_ok=True)
         run.record.calibration = facts
-        stage.text = f"{facts.samples} samples, {facts.tensors} tensors"
+        stage.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
 
 
 def _quantize(build: Build) -> None:
@@ -218,7 +219,7 @@ def _illustrate(build: Build) -> None:
                     name = Path(samples.name(number)).name
                     run.record.pictures.append(_save(build, number, name, shown))
                 build.reporter.advance(number + 1, len(samples))
-        stage.text = f"{len(run.record.pictures)} samples"
+        stage.text = counted(len(run.record.pictures), "sample")
 
 
 def _save(build: Build, number: int, name: str, shown: Illustration) -> PictureRow:

@@ -8,6 +8,9 @@ from html import escape
 Child = object
 """A piece of content: ``Html`` as it is, None as nothing, a list piece by piece, anything else as escaped text."""
 
+LONG_TABLE = 24
+"""Rows beyond this scroll in a box of their own."""
+
 VOID = ("br", "img", "input", "meta", "line", "rect", "circle", "path")
 
 
@@ -45,4 +48,5 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[Child]], **attributes:
                       for column, figure in zip(listed, numeric, strict=True)])
     body = [tag("tr", [tag("td", cell, class_="n" if figure else None)
                        for cell, figure in zip(row, numeric, strict=True)]) for row in rows]
-    return tag("div", tag("table", tag("thead", head), tag("tbody", body), **attributes), class_="scroll")
+    style = "scroll long" if len(body) > LONG_TABLE else "scroll"
+    return tag("div", tag("table", tag("thead", head), tag("tbody", body), **attributes), class_=style)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from vitrify.core.results import ComparisonRow, ErrorRow, GroupRow, RunRecord
-from vitrify.core.words import decibels
+from vitrify.core.words import counted, decibels
 from vitrify.report.charts import Bar, bars
-from vitrify.report.markup import Child, Html, table, tag
+from vitrify.report.markup import Child, table, tag
 from vitrify.report.section import Section, tools
 
 EQUAL_DB = 140.0
-"""How high an error-free tensor stands in the chart: more than float32 can show."""
+"""How high bars stand where every tensor is free of error: more than float32 can show."""
 POOR_DB = 10.0
 
 
@@ -30,13 +30,14 @@ def quality(record: RunRecord) -> Section | None:
 def _comparison(title: str, row: ComparisonRow) -> list[Child]:
     verdict = tag("span", "good" if row.ok else "not good", class_="good" if row.ok else "bad")
     rows = [cells for error in row.outputs for cells in (_cells(error), *map(_group_cells, error.groups))]
-    parts: list[Child] = [tag("h3", f"{title}, {row.samples} samples: ", verdict),
+    parts: list[Child] = [tag("h3", f"{title}, {counted(row.samples, 'sample')}: ", verdict),
                           table(("output", "#SQNR", "#cosine", "#largest error", "#steps", ""), rows)]
     return [*parts, *_inside(row)] if row.tensors else parts
 
 
 def _inside(row: ComparisonRow) -> list[Child]:
-    heights = [Bar(f"{error.tensor} {error.operator}", EQUAL_DB if error.equal else error.sqnr_db or 0.0)
+    top = max((error.sqnr_db or 0.0 for error in row.tensors if not error.equal), default=EQUAL_DB)
+    heights = [Bar(f"{error.tensor} {error.operator}", top if error.equal else error.sqnr_db or 0.0)
                for error in row.tensors if error.equal or error.sqnr_db is not None]
     name = f"tensors-{'int8' if 'int8' in row.name.lower() else 'float'}"
     rows = [(error.tensor, error.operator, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
@@ -54,7 +55,7 @@ def _cells(error: ErrorRow) -> tuple[Child, ...]:
 
 def _group_cells(group: GroupRow) -> tuple[Child, ...]:
     note = "" if group.ok else tag("span", group.reason or "not good", class_="bad")
-    return (Html(f"&ensp;{tag('small', group.name)}"), decibels(group.sqnr_db), _number(group.cosine, 6),
+    return (tag("small", group.name, class_="in"), decibels(group.sqnr_db), _number(group.cosine, 6),
             _number(group.largest_error, 4), "", note)
 
 

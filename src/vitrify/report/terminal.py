@@ -29,7 +29,7 @@ from vitrify.core.results import (
     VerdictRow,
     VerifyResult,
 )
-from vitrify.core.words import bytes_text, decibels, percent, shape_text
+from vitrify.core.words import bytes_text, counted, decibels, percent, shape_text
 
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 LONG_LIST = 30
@@ -133,7 +133,7 @@ def _quantize(result: QuantizeResult, out: Console) -> None:
     facts = result.calibration
     if facts is not None:
         source = "random values" if facts.random else facts.data
-        out.print(f"calibrated on {facts.samples} samples of {escape(source)} ({escape(facts.calibrator)})")
+        out.print(f"calibrated on {counted(facts.samples, 'sample')} of {escape(source)} ({escape(facts.calibrator)})")
 
 
 def _verdicts(verdicts: Iterable[VerdictRow], out: Console) -> None:
@@ -190,7 +190,7 @@ def _compile(result: CompileResult, out: Console) -> None:
 
 
 def _comparison(row: ComparisonRow, out: Console) -> None:
-    out.print(f"[bold]{escape(row.name)}[/] against {escape(row.reference)}, {row.samples} samples: "
+    out.print(f"[bold]{escape(row.name)}[/] against {escape(row.reference)}, {counted(row.samples, 'sample')}: "
               f"{'[green]good[/]' if row.ok else '[bold red]not good[/]'}")
     table = _table("output", "SQNR", "cosine", "largest error", "steps", "")
     for error in row.outputs:
@@ -233,6 +233,8 @@ def _build(result: BuildResult, out: Console) -> None:
     for name, file in result.artifacts.items():
         out.print(f"  [dim]{escape(name):>10}[/] {escape(file)}")
     out.print(f"run: {escape(result.run)} ({duration(result.seconds)})")
+    if result.verdict:
+        out.print(f"[bold {'green' if result.ok else 'red'}]{escape(result.verdict)}[/]")
 
 
 VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {

@@ -18,6 +18,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 LARGEST = 640
 """Longer sides are shrunk: pages stay small."""
 SMALLEST = 224
+OPAQUE = 0.6
+"""How far the map covers the picture where it is highest: what is below stays readable."""
 COLORS = ("#ff4d4f", "#36cfc9", "#ffc53d", "#9254de", "#73d13d", "#40a9ff", "#ff85c0", "#d4b106")
 
 
@@ -40,7 +42,7 @@ def heat(ground: Array, values: Array, low: float, high: float) -> Array:
     share = np.asarray(Image.fromarray(np.rint(share * 255).astype(np.uint8)).resize(size), np.float32)[..., None] / 255
     warm = np.concatenate([np.clip(1.6 * share, 0, 1), np.clip(1.6 * share - 0.5, 0, 1), 0.1 * (1 - share)], axis=-1)
     grey = ground.mean(axis=-1, keepdims=True) / 255 * 0.55
-    mixed: Array = np.rint(255 * (grey * (1 - 0.85 * share) + warm * 0.85 * share)).clip(0, 255).astype(np.uint8)
+    mixed: Array = np.rint(255 * (grey * (1 - OPAQUE * share) + warm * OPAQUE * share)).clip(0, 255).astype(np.uint8)
     return mixed
 
 
