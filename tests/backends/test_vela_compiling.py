@@ -214,6 +214,26 @@ def test_an_operator_that_stops_the_compiler_is_named(tmp_path: Path) -> None:
     assert codes(caught.value) == ["vela.invalid-operator"]
 
 
+def test_of_a_float_model_that_stops_the_compiler_the_cause_comes_first(tmp_path: Path) -> None:
+    net = Network(1, 8, 8, 16, dtype=DType.FLOAT32)
+    path = net.save(tmp_path / "m.tflite", net.add(ops.HardSwish(), [net.x], net.x.shape, "swish", dtype=DType.FLOAT32))
+    with pytest.raises(TargetError, match="1 of them compute in float") as caught:
+        check_model(path, "imx93")
+    assert codes(caught.value) == ["ethos-u.float-model", "vela.invalid-operator"]
+
+
+@pytest.mark.models
+def test_a_model_of_several_graphs_keeps_its_total(model_file: ModelFile) -> None:
+    got = check_model(model_file("micro_wakeword_int8/alexa.tflite"), "imx93")
+    assert (got.placement.count("npu"), got.placement.count("folded"), got.placement.count("cpu")) == (24, 2, 19)
+    assert got.estimate.npu_cycles == 27721
+    on_npu = [part.time_ms for part in got.placement.partitions if part.placement == "npu"]
+    assert sum(on_npu) == pytest.approx(got.estimate.npu_ms)
+    assert "vela.cycles-not-split" in [finding.code for finding in got.findings]
+    unsaid = {v.operator for v in got.placement.verdicts if any(r.code == "ethos-u.no-reason" for r in v.rules)}
+    assert unsaid == {"CALL_ONCE"}
+
+
 GARBAGE = {
     "empty": (b"", ModelError),
     "short": (b"TFL3", ModelError),

@@ -9,13 +9,15 @@ from vitrify.ir import Graph, Node, Tensor
 from vitrify.targets.placement import Crossing, Partition, Place
 
 
-def partition(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, int] | None = None) -> list[Partition]:
+def partition(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, int] | None = None,
+              times_ms: Mapping[Node, float] | None = None) -> list[Partition]:
     """Return the partitions of ``graph`` in running order.
 
     Args:
         graph: the placed graph.
         places: the side of every node. Folded nodes go with the node that makes or takes their value.
         groups: NPU node -> number of the compiler's own group; nodes of different groups never share a partition.
+        times_ms: what each node costs; zero where it is not said.
     """
     members: list[tuple[Literal["npu", "cpu"], int, list[Node]]] = []
     for node in _runs(graph, places, groups or {}):
@@ -30,7 +32,9 @@ def partition(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, 
             members.append((side, group, [node]))
     home = {node: index for index, (_, _, nodes) in enumerate(members) for node in nodes}
     _settle_folded(graph, places, home, members)
-    return [_describe(index, side, nodes, home) for index, (side, _, nodes) in enumerate(members)]
+    costs = times_ms or {}
+    return [_describe(index, side, nodes, home, sum(costs.get(node, 0.0) for node in nodes))
+            for index, (side, _, nodes) in enumerate(members)]
 
 
 def _runs(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, int]) -> list[Node]:
@@ -88,7 +92,8 @@ def _users(node: Node) -> list[Node]:
     return [user for tensor in node.outputs for user in tensor.users]
 
 
-def _describe(index: int, side: Literal["npu", "cpu"], nodes: list[Node], home: Mapping[Node, int]) -> Partition:
+def _describe(index: int, side: Literal["npu", "cpu"], nodes: list[Node], home: Mapping[Node, int],
+              time_ms: float) -> Partition:
     entering: dict[int, Tensor] = {}
     leaving: dict[int, Tensor] = {}
     for node in nodes:
@@ -100,7 +105,7 @@ def _describe(index: int, side: Literal["npu", "cpu"], nodes: list[Node], home: 
             if made.is_output or any(home.get(user) != index for user in made.users):
                 leaving[id(made)] = made
     return Partition(index=index, placement=side, nodes=tuple(node.name for node in nodes),
-                     inputs=_crossings(entering), outputs=_crossings(leaving))
+                     inputs=_crossings(entering), outputs=_crossings(leaving), time_ms=time_ms)
 
 
 def _crossings(tensors: Mapping[int, Tensor]) -> tuple[Crossing, ...]:

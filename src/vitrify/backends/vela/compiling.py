@@ -15,7 +15,7 @@ import msgspec
 
 from vitrify.backends.vela import findings as said
 from vitrify.backends.vela.compiled import CompiledFile, npu_graphs, read_compiled
-from vitrify.backends.vela.database import Database, Perf, Row, number, read_database, read_summary
+from vitrify.backends.vela.database import Database, Perf, Row, number, read_database, read_summary, unseen
 from vitrify.backends.vela.estimating import estimate, npu_seconds
 from vitrify.backends.vela.messages import read_messages
 from vitrify.backends.vela.placing import Placed, place_nodes
@@ -188,7 +188,7 @@ def _run(path: Path, graph: Graph, target: Target, options: list[str], folder: P
     stem = Path(MODEL).stem
     model = folder / OUTPUT / f"{stem}_vela.tflite"
     if status != 0 or not model.exists():
-        raise TargetError(said.refused(path, graph, status, message, log))
+        raise TargetError(said.refused(path, target, graph, status, message, log))
     return _Result(model, _text(folder / OUTPUT / f"{stem}_debug.xml"),
                    _text(folder / OUTPUT / f"{stem}_summary_{system_name(target)}.csv"), log)
 
@@ -206,17 +206,20 @@ def _copy(source: Path, output: Path) -> None:
 def _describe(model: Model, left: _Result, target: Target) -> Compiled:
     version = importlib.metadata.version("ethos-u-vela")
     compiled = read_compiled(left.model)
+    summary = read_summary(left.summary)
     database = read_database(left.database)
     placed = place_nodes(model.main, compiled, database, read_messages(left.log))
     calls = len(compiled.npu)
-    unowned = _unowned(database, placed)
+    lost = unseen(summary, database)
+    unowned = [*_unowned(database, placed), *lost]
     latency = estimate(placed, unowned, calls, target, version)
-    placement = _placement(model.main, placed, target)
-    rows = tuple(_row(one, target) for one in placed)
-    notes = (*said.cpu_nodes(placement), *said.known_faults(placed, version), *said.calls(calls, target))
+    placement = _placement(model.main, placed, unowned, target)
+    notes = (*said.cpu_nodes(placement), *said.known_faults(placed, version), *said.calls(calls, target),
+             *said.no_cycles(lost, len(model.graphs)))
     return Compiled(output=None, target=target.name, placement=placement, estimate=latency,
-                    memory=_memory(read_summary(left.summary), compiled, left.model, target), operators=rows,
-                    findings=tuple(notes), vela_version=version, options=(), seconds=0.0, log=left.log[-_LOG_TAIL:])
+                    memory=_memory(summary, compiled, left.model, target),
+                    operators=tuple(_row(one, target) for one in placed), findings=tuple(notes), vela_version=version,
+                    options=(), seconds=0.0, log=left.log[-_LOG_TAIL:])
 
 
 def _unowned(database: Database, placed: Sequence[Placed]) -> list[Perf]:
@@ -225,17 +228,21 @@ def _unowned(database: Database, placed: Sequence[Placed]) -> list[Perf]:
     return [row for rows in database.perf.values() for row in rows if row.id not in owned]
 
 
-def _placement(graph: Graph, placed: Sequence[Placed], target: Target) -> Placement:
+def _placement(graph: Graph, placed: Sequence[Placed], unowned: Sequence[Perf], target: Target) -> Placement:
     places = {one.node: one.place for one in placed}
     streams = {one.node: one.stream for one in placed if one.stream is not None}
-    costs = {one.node.name: _milliseconds(one, target) for one in placed}
-    parts = tuple(_timed(part, costs) for part in partition(graph, places, streams))
+    costs = {one.node: _milliseconds(one, target) for one in placed}
+    parts = _spread(npu_seconds(unowned, target).likely * 1e3, partition(graph, places, streams, costs))
     return Placement(target=target.name, coverage=_coverage(placed, parts),
-                     verdicts=tuple(one.verdict for one in placed), partitions=parts)
+                     verdicts=tuple(one.verdict for one in placed), partitions=tuple(parts))
 
 
-def _timed(part: Partition, costs: dict[str, float]) -> Partition:
-    return msgspec.structs.replace(part, time_ms=sum(costs[name] for name in part.nodes))
+def _spread(time_ms: float, parts: Sequence[Partition]) -> list[Partition]:
+    """Share the time of no node out to the NPU's partitions, by the time they have already."""
+    on_npu = [part for part in parts if part.placement == "npu"]
+    known = sum(part.time_ms for part in on_npu)
+    return [part if part.placement == "cpu" else msgspec.structs.replace(part, time_ms=part.time_ms + time_ms * (
+        part.time_ms / known if known else 1 / len(on_npu))) for part in parts]
 
 
 def _coverage(placed: Sequence[Placed], parts: Sequence[Partition]) -> Coverage:

@@ -118,3 +118,19 @@ def number(text: str) -> int:
 def read_summary(text: str) -> Row:
     """Return the row of the summary file; empty when there is none."""
     return next(iter(csv.DictReader(io.StringIO(text))), {})
+
+
+def unseen(summary: Row, database: Database) -> list[Perf]:
+    """Return one row for the cycles that the summary has and the database has not; none when they agree.
+
+    In a model of several graphs the compiler keeps the figures per operator of the last one only.
+    """
+    rows = [row for listed in database.perf.values() for row in listed]
+    total = number(summary.get("cycles_total", ""))
+    rest = total - sum(row.cycles for row in rows)
+    if rest <= total // 100 + len(rows):      # every operator on the CPU counts as one cycle in the total
+        return []
+    return [Perf("", "", "", rest, number(summary.get("cycles_npu", "")) - sum(row.npu_cycles for row in rows),
+                 number(summary.get("cycles_sram_access", "")) - sum(row.sram_cycles for row in rows),
+                 number(summary.get("cycles_dram_access", "")) - sum(row.dram_cycles for row in rows),
+                 number(summary.get("nn_macs", "")) - sum(row.macs for row in rows), 0)]

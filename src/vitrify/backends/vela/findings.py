@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from vitrify.backends.vela.database import Perf
 from vitrify.backends.vela.placing import Placed
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import Graph
@@ -37,8 +38,15 @@ def died(findings: Sequence[Finding], path: Path) -> list[Finding]:
     return [msgspec.structs.replace(finding, where=str(path)) for finding in findings]
 
 
-def refused(path: Path, graph: Graph, status: int, message: str, log: str) -> Finding:
-    """The compiler ended with an error of its own; names the node where the compiler does."""
+def refused(path: Path, target: Target, graph: Graph, status: int, message: str, log: str) -> list[Finding]:
+    """The compiler ended with an error of its own; of a float model that is said first, as it is the cause."""
+    found = _refused(path, graph, status, message, log)
+    floats = nothing_placed(path, target, graph)
+    is_cause = found.code == "vela.invalid-operator" and floats.code == "ethos-u.float-model"
+    return [floats, found] if is_cause else [found]
+
+
+def _refused(path: Path, graph: Graph, status: int, message: str, log: str) -> Finding:
     text = message.strip() or next((line for line in reversed(log.splitlines()) if line.strip()), "it printed nothing")
     if status == _BAD_CALL:
         return Finding(code="vela.bad-call", headline=f"Vela does not know an option that it was given: {text}",
@@ -152,3 +160,11 @@ def calls(count: int, target: Target) -> Iterator[Finding]:
                       f"{low:.2g} to {high:.2g} ms of driver time (estimate)", why=f"{fact.basis}: {fact.source}")
 
 
+
+
+def no_cycles(lost: Sequence[Perf], graphs: int) -> Iterator[Finding]:
+    """Say that the compiler's cycles are known for the whole model only."""
+    if lost:
+        yield Finding(code="vela.cycles-not-split", severity=Severity.INFO,
+                      headline=f"{lost[0].cycles} NPU cycles are known for the whole model, not for each node",
+                      why=f"the model has {graphs} graphs, and the compiler lists the operators of the last one only")

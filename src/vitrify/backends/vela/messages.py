@@ -112,8 +112,10 @@ def _lower(text: str) -> str:
 def reasons_for(node: Node, messages: Sequence[Message], known_tensors: Container[str]) -> tuple[Reason, ...]:
     """Return the reasons given for ``node``, each code once."""
     names = {name for tensor in node.outputs for name in (tensor.name, tensor.name + _BEFORE_ACTIVATION)}
-    about = [message for message in messages if message.tensor in names]
-    exact = [message for message in about if message.operator == node.op.kind]
+    # A node without outputs is reported under a made-up tensor, so only its kind is left to go by.
+    same_kind = [message for message in messages if message.operator == node.op.kind]
+    about = [message for message in messages if message.tensor in names] if names else same_kind
+    exact = [message for message in about if message in same_kind]
     found: dict[str, Reason] = {}
     for message in exact or about:
         coded = _border(node) or reason(message, known_tensors)
@@ -125,8 +127,10 @@ def _border(node: Node) -> Reason | None:
     """Say it better than the compiler where float values enter or leave an integer model."""
     if node.op.kind not in ("QUANTIZE", "DEQUANTIZE"):
         return None
-    outside = node.input(0) if node.op.kind == "QUANTIZE" else node.output
-    if not outside.dtype.is_float:
+    outside, inside = node.input(0), node.output
+    if node.op.kind == "DEQUANTIZE":
+        outside, inside = inside, outside
+    if not outside.dtype.is_float or inside.dtype.is_float:
         return None
     way = "enters" if node.op.kind == "QUANTIZE" else "leaves"
     return Reason(code="ethos-u.float-border", headline=f"'{outside.name}' {way} as {outside.dtype.label}; {_TYPES}",
