@@ -58,13 +58,21 @@ class Case:
         return model([node], feeds, constants, node.output, self.opset)
 
 
-def model(nodes: Sequence[onnx.NodeProto], feeds: Mapping[str, Array], constants: Mapping[str, Array],
-          outputs: Sequence[str], opset: int = 17) -> onnx.ModelProto:
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    feeds: Mapping[str, Array],
+    constants: Mapping[str, Array],
+    outputs: Sequence[str],
+    opset: int = 17,
+) -> onnx.ModelProto:
     """A model whose graph inputs have the shapes and types of ``feeds``."""
     graph = helper.make_graph(
-        nodes, "tiny", [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()],
+        nodes,
+        "tiny",
+        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in feeds.items()],
         [helper.make_empty_tensor_value_info(o) for o in outputs],
-        [numpy_helper.from_array(a, n) for n, a in constants.items()])
+        [numpy_helper.from_array(a, n) for n, a in constants.items()],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 

@@ -11,13 +11,13 @@ from onnx import helper
 from onnx_makers import Array, by_runtime, model, saved
 
 from vitrify.core.errors import ModelError
-from vitrify.importers.onnx.folding import FOLDS, fold
+from vitrify.importers.onnx.folds import FOLDS, fold
 from vitrify.importers.onnx.source import SourceNode
 
 RNG = np.random.default_rng(5)
 F = RNG.uniform(0.2, 3, (2, 3, 4)).astype(np.float32)
-I = RNG.integers(-9, 9, (2, 3, 4))
-BIG = np.array([2 ** 40 + 3, -2 ** 33, 7], np.int64)
+N = RNG.integers(-9, 9, (2, 3, 4))
+BIG = np.array([2**40 + 3, -(2**33), 7], np.int64)
 THREE = np.array([2, -3, 5], np.int64)
 B = RNG.integers(0, 2, (2, 3, 4)).astype(bool)
 
@@ -38,31 +38,36 @@ CASES: dict[str, tuple[str, list[Array | None], dict[str, Any], int]] = {
     "constant of shape default": ("ConstantOfShape", [i64(2, 3)], {}, 17),
     "range": ("Range", [scalar(3), scalar(20), scalar(4)], {}, 17),
     "range backwards": ("Range", [scalar(3), scalar(-9), scalar(-4)], {}, 17),
-    "range float": ("Range", [np.float32([0.5])[0:1].reshape(()), np.array(3, np.float32), np.array(0.3, np.float32)], {}, 17),
-    "reshape": ("Reshape", [I, i64(0, -1)], {}, 17),
-    "flatten": ("Flatten", [I], {"axis": 2}, 17),
-    "squeeze": ("Squeeze", [I[:, :1], i64(1)], {}, 17),
-    "unsqueeze": ("Unsqueeze", [I, i64(0, -1)], {}, 17),
-    "transpose": ("Transpose", [I], {"perm": [2, 0, 1]}, 17),
-    "expand": ("Expand", [I[:, :1], i64(2, 5, 4)], {}, 17),
-    "tile": ("Tile", [I, i64(1, 2, 3)], {}, 17),
-    "concat": ("Concat", [I, I], {"axis": -1}, 17),
-    "split": ("Split", [I, i64(1, 2)], {"axis": 1}, 17),
-    "slice": ("Slice", [I, i64(-1), i64(-100), i64(2), i64(-2)], {}, 17),
-    "pad": ("Pad", [I, i64(0, 1, -1, 0, 0, 2), scalar(7)], {}, 17),
+    "range float": (
+        "Range",
+        [np.float32([0.5])[0:1].reshape(()), np.array(3, np.float32), np.array(0.3, np.float32)],
+        {},
+        17,
+    ),
+    "reshape": ("Reshape", [N, i64(0, -1)], {}, 17),
+    "flatten": ("Flatten", [N], {"axis": 2}, 17),
+    "squeeze": ("Squeeze", [N[:, :1], i64(1)], {}, 17),
+    "unsqueeze": ("Unsqueeze", [N, i64(0, -1)], {}, 17),
+    "transpose": ("Transpose", [N], {"perm": [2, 0, 1]}, 17),
+    "expand": ("Expand", [N[:, :1], i64(2, 5, 4)], {}, 17),
+    "tile": ("Tile", [N, i64(1, 2, 3)], {}, 17),
+    "concat": ("Concat", [N, N], {"axis": -1}, 17),
+    "split": ("Split", [N, i64(1, 2)], {"axis": 1}, 17),
+    "slice": ("Slice", [N, i64(-1), i64(-100), i64(2), i64(-2)], {}, 17),
+    "pad": ("Pad", [N, i64(0, 1, -1, 0, 0, 2), scalar(7)], {}, 17),
     "pad edge": ("Pad", [F, i64(0, 1, 0, 0, 0, 2)], {"mode": "edge"}, 17),
-    "gather": ("Gather", [I, np.array([[1, -1], [0, 2]])], {"axis": 1}, 17),
-    "gather elements": ("GatherElements", [I, np.array([[[0, 2, 1, -1]], [[1, 1, 0, 2]]])], {"axis": 1}, 17),
-    "gather nd": ("GatherND", [I, np.array([[0, 1], [1, 2]])], {}, 17),
-    "scatter nd": ("ScatterND", [I, np.array([[0, 1], [1, 2]]), np.array([[1, 2, 3, 4], [5, 6, 7, 8]])], {}, 17),
-    "non zero": ("NonZero", [I], {}, 17),
-    "where": ("Where", [B, I, i64(9)], {}, 17),
+    "gather": ("Gather", [N, np.array([[1, -1], [0, 2]])], {"axis": 1}, 17),
+    "gather elements": ("GatherElements", [N, np.array([[[0, 2, 1, -1]], [[1, 1, 0, 2]]])], {"axis": 1}, 17),
+    "gather nd": ("GatherND", [N, np.array([[0, 1], [1, 2]])], {}, 17),
+    "scatter nd": ("ScatterND", [N, np.array([[0, 1], [1, 2]]), np.array([[1, 2, 3, 4], [5, 6, 7, 8]])], {}, 17),
+    "non zero": ("NonZero", [N], {}, 17),
+    "where": ("Where", [B, N, i64(9)], {}, 17),
     "cast down": ("Cast", [F], {"to": 7}, 17),
-    "cast to bool": ("Cast", [I], {"to": 9}, 17),
+    "cast to bool": ("Cast", [N], {"to": 9}, 17),
     "one hot": ("OneHot", [i64(0, 2, -1), scalar(4), i64(3, 8)], {}, 17),
-    "running sum": ("CumSum", [I, scalar(1)], {"reverse": 1}, 17),
-    "trilu": ("Trilu", [I], {"upper": 0}, 17),
-    "eye": ("EyeLike", [I[0]], {"k": 1}, 17),
+    "running sum": ("CumSum", [N, scalar(1)], {"reverse": 1}, 17),
+    "trilu": ("Trilu", [N], {"upper": 0}, 17),
+    "eye": ("EyeLike", [N[0]], {"k": 1}, 17),
     "add": ("Add", [BIG, THREE], {}, 17),
     "mul beyond int32": ("Mul", [BIG, THREE], {}, 17),
     "div truncates": ("Div", [i64(7, -7, 7, -7), i64(2, 2, -2, -2)], {}, 17),
@@ -70,27 +75,33 @@ CASES: dict[str, tuple[str, list[Array | None], dict[str, Any], int]] = {
     "fmod": ("Mod", [i64(7, -7, 7, -7), i64(3, 3, -3, -3)], {"fmod": 1}, 17),
     "pow": ("Pow", [i64(2, 3), i64(5, 2)], {}, 17),
     "sqrt": ("Sqrt", [F], {}, 17),
-    "max": ("Max", [I, i64(1)], {}, 17),
-    "min": ("Min", [I, i64(1), i64(-2)], {}, 17),
-    "equal": ("Equal", [I, i64(1)], {}, 17),
-    "less": ("Less", [I, i64(1)], {}, 17),
+    "max": ("Max", [N, i64(1)], {}, 17),
+    "min": ("Min", [N, i64(1), i64(-2)], {}, 17),
+    "equal": ("Equal", [N, i64(1)], {}, 17),
+    "less": ("Less", [N, i64(1)], {}, 17),
     "not": ("Not", [B], {}, 17),
-    "clip": ("Clip", [I, scalar(-2), scalar(3)], {}, 17),
+    "clip": ("Clip", [N, scalar(-2), scalar(3)], {}, 17),
     "clip attributes": ("Clip", [F], {"min": 0.5, "max": 1.5}, 10),
     "matmul": ("MatMul", [F[0], F[0].T.copy()], {}, 17),
-    "reduce product": ("ReduceProd", [I], {"axes": [0, 2], "keepdims": 0}, 17),
-    "reduce sum": ("ReduceSum", [I, i64(1)], {}, 17),
+    "reduce product": ("ReduceProd", [N], {"axes": [0, 2], "keepdims": 0}, 17),
+    "reduce sum": ("ReduceSum", [N, i64(1)], {}, 17),
     "reduce max": ("ReduceMax", [F], {}, 17),
-    "arg max": ("ArgMax", [I], {"axis": 1, "keepdims": 0}, 17),
+    "arg max": ("ArgMax", [N], {"axis": 1, "keepdims": 0}, 17),
     "exp": ("Exp", [F], {}, 17),
-    "identity": ("Identity", [I], {}, 17),
+    "identity": ("Identity", [N], {}, 17),
 }
 
 
 def node_of(kind: str, inputs: list[Array | None], attributes: dict[str, Any], opset: int, outputs: int) -> SourceNode:
     plain = {k: np.array(v.int64_data) if hasattr(v, "int64_data") else v for k, v in attributes.items()}
-    return SourceNode(kind, "the node", [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)],
-                      [f"y{i}" for i in range(outputs)], plain, opset=opset)
+    return SourceNode(
+        kind,
+        "the node",
+        [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)],
+        [f"y{i}" for i in range(outputs)],
+        plain,
+        opset=opset,
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -98,8 +109,12 @@ def test_fold_equals_onnx_runtime(name: str, tmp_path: Path) -> None:
     kind, inputs, attributes, opset = CASES[name]
     feeds = {f"x{i}": v for i, v in enumerate(inputs) if v is not None}
     outputs = 2 if kind == "Split" else 1
-    node = helper.make_node(kind, [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)],
-                            [f"y{i}" for i in range(outputs)], **attributes)
+    node = helper.make_node(
+        kind,
+        [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)],
+        [f"y{i}" for i in range(outputs)],
+        **attributes,
+    )
     wanted = list(by_runtime(saved(model([node], feeds, {}, node.output, opset), tmp_path), feeds).values())
     got = fold(node_of(kind, inputs, attributes, opset, outputs), inputs)
     assert got is not None
@@ -111,16 +126,16 @@ def test_fold_equals_onnx_runtime(name: str, tmp_path: Path) -> None:
 
 REFUSED = {
     "too large": ("ConstantOfShape", [i64(1 << 20, 1 << 20)], {}, "at most"),
-    "too large tile": ("Tile", [I, i64(1 << 20, 1 << 20, 1)], {}, "at most"),
+    "too large tile": ("Tile", [N, i64(1 << 20, 1 << 20, 1)], {}, "at most"),
     "negative extent": ("ConstantOfShape", [i64(-1)], {}, "negative extent"),
-    "does not fit": ("Reshape", [I, i64(5, 5)], {}, "24 elements"),
-    "two free extents": ("Reshape", [I, i64(-1, -1)], {}, "does not fit"),
-    "index out of range": ("Gather", [I, i64(7)], {}, "out of bounds"),
+    "does not fit": ("Reshape", [N, i64(5, 5)], {}, "24 elements"),
+    "two free extents": ("Reshape", [N, i64(-1, -1)], {}, "does not fit"),
+    "index out of range": ("Gather", [N, i64(7)], {}, "out of bounds"),
     "division by zero": ("Div", [i64(1), i64(0)], {}, "division by zero"),
     "no step": ("Range", [scalar(1), scalar(2), scalar(0)], {}, "cannot be computed|division"),
     "broadcast": ("Add", [i64(1, 2), i64(1, 2, 3)], {}, "broadcast"),
-    "step 0": ("Slice", [I, i64(0), i64(1), i64(0), i64(0)], {}, "step 0"),
-    "axis": ("Concat", [I, I], {"axis": 5}, "axis 5"),
+    "step 0": ("Slice", [N, i64(0), i64(1), i64(0), i64(0)], {}, "step 0"),
+    "axis": ("Concat", [N, N], {"axis": 5}, "axis 5"),
 }
 
 

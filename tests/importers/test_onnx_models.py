@@ -85,8 +85,11 @@ def test_names_and_origins_are_the_users(model_file: Callable[[str], Path]) -> N
     path = model_file("nudenet_yolov8n/320n.onnx")
     source = onnx.load(path)
     nodes = {n.name for n in source.graph.node}
-    values = {o for n in source.graph.node for o in n.output} | {i.name for i in source.graph.input} | {
-        i.name for i in source.graph.initializer}
+    values = (
+        {o for n in source.graph.node for o in n.output}
+        | {i.name for i in source.graph.input}
+        | {i.name for i in source.graph.initializer}
+    )
     graph = load(path, {"images": (1, 3, 320, 320)}).main
     for node in graph:
         assert node.origin.sources
@@ -103,4 +106,3 @@ def test_shape_arithmetic_is_gone(model_file: Callable[[str], Path]) -> None:
     kinds = {n.op.kind for n in graph}
     assert not kinds & {"SHAPE", "GATHER", "RANGE", "FILL", "BROADCAST_TO", "CAST"}
     assert sum(n.op.kind == "CONV_2D" for n in graph) == 64
-

@@ -43,7 +43,9 @@ CONVOLUTION = {
     "conv no bias": Case("Conv", [X, f(8, 4, 1, 1)]),
     "conv same": Case("Conv", [X, f(8, 4, 3, 3), f(8)], {"pads": [1, 1, 1, 1]}),
     "conv same stride 2, odd input": Case("Conv", [X, f(8, 4, 3, 3), f(8)], {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
-    "conv stride 2, even input": Case("Conv", [(1, 4, 8, 12), f(8, 4, 3, 3)], {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
+    "conv stride 2, even input": Case(
+        "Conv", [(1, 4, 8, 12), f(8, 4, 3, 3)], {"pads": [1, 1, 1, 1], "strides": [2, 2]}
+    ),
     "conv asymmetric": Case("Conv", [X, f(8, 4, 3, 5)], {"pads": [0, 3, 2, 1], "strides": [2, 1]}),
     "conv dilated": Case("Conv", [X, f(8, 4, 3, 3)], {"dilations": [2, 3], "pads": [2, 3, 2, 3]}),
     "conv same upper": Case("Conv", [X, f(8, 4, 4, 4)], {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
@@ -59,13 +61,17 @@ CONVOLUTION = {
     "transposed": Case("ConvTranspose", [X, f(4, 5, 2, 2), f(5)], {"strides": [2, 2]}),
     "transposed kernel 3": Case("ConvTranspose", [X, f(4, 5, 3, 3), f(5)], {"strides": [2, 2]}),
     "transposed pads": Case("ConvTranspose", [X, f(4, 5, 4, 4)], {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
-    "transposed output padding": Case("ConvTranspose", [X, f(4, 5, 3, 3), f(5)],
-                                      {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]}),
-    "transposed output padding past the end": Case("ConvTranspose", [X, f(4, 5, 2, 2), f(5)],
-                                                   {"strides": [3, 3], "output_padding": [1, 2]}),
+    "transposed output padding": Case(
+        "ConvTranspose", [X, f(4, 5, 3, 3), f(5)], {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 1]}
+    ),
+    "transposed output padding past the end": Case(
+        "ConvTranspose", [X, f(4, 5, 2, 2), f(5)], {"strides": [3, 3], "output_padding": [1, 2]}
+    ),
     "transposed kernel below stride": Case("ConvTranspose", [X, f(4, 5, 1, 1), f(5)], {"strides": [2, 2]}),
     "transposed grouped": Case("ConvTranspose", [X, f(4, 3, 2, 2), f(6)], {"strides": [2, 2], "group": 2}),
-    "transposed depthwise": Case("ConvTranspose", [X, f(4, 1, 4, 4)], {"strides": [2, 2], "group": 4, "pads": [1, 1, 1, 1]}),
+    "transposed depthwise": Case(
+        "ConvTranspose", [X, f(4, 1, 4, 4)], {"strides": [2, 2], "group": 4, "pads": [1, 1, 1, 1]}
+    ),
     "transposed dilated": Case("ConvTranspose", [X, f(4, 5, 3, 3)], {"dilations": [2, 2]}),
     "transposed output shape": Case("ConvTranspose", [X, f(4, 5, 3, 3)], {"strides": [2, 2], "output_shape": [18, 22]}),
     "transposed same upper": Case("ConvTranspose", [X, f(4, 5, 3, 3)], {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
@@ -76,20 +82,32 @@ CONVOLUTION = {
 POOLING = {
     "max": Case("MaxPool", [X], {"kernel_shape": [2, 2], "strides": [2, 2]}),
     "max same": Case("MaxPool", [X], {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]}),
-    "max below zero, stride 2": Case("MaxPool", [(1, 4, 8, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
-                                     low=-5, high=-1),
-    "max below zero, odd pads": Case("MaxPool", [(1, 4, 8, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [0, 1, 1, 0]},
-                                     low=-5, high=-1),
-    "max ceil": Case("MaxPool", [(1, 4, 8, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}, low=-5, high=-1),
+    "max below zero, stride 2": Case(
+        "MaxPool", [(1, 4, 8, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}, low=-5, high=-1
+    ),
+    "max below zero, odd pads": Case(
+        "MaxPool", [(1, 4, 8, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [0, 1, 1, 0]}, low=-5, high=-1
+    ),
+    "max ceil": Case(
+        "MaxPool", [(1, 4, 8, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}, low=-5, high=-1
+    ),
     "max 1-D": Case("MaxPool", [ROW], {"kernel_shape": [3], "strides": [2]}),
     "max opset 8": Case("MaxPool", [X], {"kernel_shape": [2, 2]}, 8),
     "average": Case("AveragePool", [X], {"kernel_shape": [3, 2], "strides": [2, 2]}),
     "average same": Case("AveragePool", [X], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
-    "average same, pads counted": Case("AveragePool", [X], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}),
-    "average odd pads": Case("AveragePool", [(1, 4, 8, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    "average same, pads counted": Case(
+        "AveragePool", [X], {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}
+    ),
+    "average odd pads": Case(
+        "AveragePool", [(1, 4, 8, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    ),
     "average ceil": Case("AveragePool", [(1, 4, 8, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
-    "average ceil, pads counted": Case("AveragePool", [(1, 4, 7, 8)], {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1,
-                                                                       "pads": [1, 1, 1, 1], "count_include_pad": 1}, 19),
+    "average ceil, pads counted": Case(
+        "AveragePool",
+        [(1, 4, 7, 8)],
+        {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1, "pads": [1, 1, 1, 1], "count_include_pad": 1},
+        19,
+    ),
     "average 1-D": Case("AveragePool", [ROW], {"kernel_shape": [4], "strides": [2], "pads": [1, 1]}),
     "global average": Case("GlobalAveragePool", [X]),
     "global average 1-D": Case("GlobalAveragePool", [ROW]),
@@ -226,10 +244,10 @@ JOINING = {
     "split uneven": Case("Split", [X], {"axis": 3, "num_outputs": 3}, 18, 3),
     "slice": Case("Slice", [X, i64(1, 2), i64(3, 100), i64(1, -1)]),
     "slice step": Case("Slice", [X, i64(0, 1), i64(9, 11), i64(2, 3), i64(2, 3)]),
-    "slice backwards": Case("Slice", [X, i64(-1), i64(-2 ** 63 + 1), i64(3), i64(-1)]),
+    "slice backwards": Case("Slice", [X, i64(-1), i64(-(2**63) + 1), i64(3), i64(-1)]),
     "slice backwards by 2": Case("Slice", [X, i64(8), i64(1), i64(2), i64(-2)]),
     "slice attributes": Case("Slice", [X], {"starts": [1], "ends": [-1], "axes": [2]}, 9),
-    "slice nothing": Case("Slice", [X, i64(0), i64(2 ** 62), i64(1)]),
+    "slice nothing": Case("Slice", [X, i64(0), i64(2**62), i64(1)]),
     "gather one": Case("Gather", [X, np.array(2, np.int64)], {"axis": 1}),
     "gather run": Case("Gather", [X, i64(1, 2, 3)], {"axis": 2}),
     "gather": Case("Gather", [X, i64(3, -1, 0)], {"axis": 1}),
@@ -257,14 +275,21 @@ def resized(mode: str, scales: list[float] | None = None, sizes: list[int] | Non
 
 
 RESIZING = {
-    "nearest x2 asymmetric floor": resized("nearest", [2, 2], coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+    "nearest x2 asymmetric floor": resized(
+        "nearest", [2, 2], coordinate_transformation_mode="asymmetric", nearest_mode="floor"
+    ),
     "nearest x2 half pixel": resized("nearest", [2, 2]),
     "nearest x3 by 2": resized("nearest", [3, 2], coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
-    "nearest to sizes": resized("nearest", None, [13, 17], coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+    "nearest to sizes": resized(
+        "nearest", None, [13, 17], coordinate_transformation_mode="asymmetric", nearest_mode="floor"
+    ),
     "nearest prefer ceil": resized("nearest", None, [9, 20], nearest_mode="round_prefer_ceil"),
-    "nearest align corners": resized("nearest", None, [11, 15], coordinate_transformation_mode="align_corners",
-                                     nearest_mode="round_prefer_ceil"),
-    "nearest smaller": resized("nearest", [0.5, 0.5], coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+    "nearest align corners": resized(
+        "nearest", None, [11, 15], coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil"
+    ),
+    "nearest smaller": resized(
+        "nearest", [0.5, 0.5], coordinate_transformation_mode="asymmetric", nearest_mode="floor"
+    ),
     "linear x2 half pixel": resized("linear", [2, 2]),
     "linear x2 pytorch": resized("linear", [2, 2], coordinate_transformation_mode="pytorch_half_pixel"),
     "linear x2 asymmetric": resized("linear", [2, 2], coordinate_transformation_mode="asymmetric"),
@@ -326,8 +351,13 @@ def lstm(direction: str = "forward", steps: int = 3, states: bool = True, peepho
     count = 2 if direction == "bidirectional" else 1
     state = [(count, 2, 5), (count, 2, 5)] if states else []
     extra = [None, *state, *([f(count, 15)] if peepholes else [])]
-    return Case("LSTM", [(steps, 2, 4), f(count, 20, 4), f(count, 20, 5), f(count, 40), *extra],
-                {"hidden_size": 5, "direction": direction}, 17, 3)
+    return Case(
+        "LSTM",
+        [(steps, 2, 4), f(count, 20, 4), f(count, 20, 5), f(count, 40), *extra],
+        {"hidden_size": 5, "direction": direction},
+        17,
+        3,
+    )
 
 
 RECURRENT = {
@@ -338,9 +368,21 @@ RECURRENT = {
     "lstm one step": lstm(steps=1),
     "lstm peepholes": lstm(peepholes=True),
 }
-FAMILIES = {"convolution": CONVOLUTION, "pooling": POOLING, "elementwise": ELEMENTWISE, "activation": ACTIVATION, "matrix": MATRIX,
-            "shape": SHAPES, "joining": JOINING, "padding": PADDING, "resize": RESIZING, "reduction": REDUCTION, "logic": LOGIC,
-            "normalization": NORMALIZATION, "recurrent": RECURRENT}
+FAMILIES = {
+    "convolution": CONVOLUTION,
+    "pooling": POOLING,
+    "elementwise": ELEMENTWISE,
+    "activation": ACTIVATION,
+    "matrix": MATRIX,
+    "shape": SHAPES,
+    "joining": JOINING,
+    "padding": PADDING,
+    "resize": RESIZING,
+    "reduction": REDUCTION,
+    "logic": LOGIC,
+    "normalization": NORMALIZATION,
+    "recurrent": RECURRENT,
+}
 CASES = {f"{family}: {name}": case for family, cases in FAMILIES.items() for name, case in cases.items()}
 
 

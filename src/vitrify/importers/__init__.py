@@ -33,8 +33,9 @@ _FOREIGN = (
 )
 
 
-def load(path: str | Path, shapes: Mapping[str, Sequence[int]] | None = None,
-         values: Mapping[str, Any] | None = None) -> Model:
+def load(
+    path: str | Path, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, Any] | None = None
+) -> Model:
     """Load a model file of any supported format into the IR.
 
     Args:
@@ -54,15 +55,23 @@ def load(path: str | Path, shapes: Mapping[str, Sequence[int]] | None = None,
             model: Model = importer.load(file, shapes or {}, values or {})
             return model
     seen = next((text for magic, text in _FOREIGN if head.startswith(magic)), "")
-    raise ModelError.of("file.unknown", f"'{file}' is neither an ONNX nor a TFLite model" + (f": it is {seen}" if seen else ""),
-                        where=str(file), help="give a .onnx or .tflite file; export PyTorch models with torch.onnx.export")
+    raise ModelError.of(
+        "file.unknown",
+        f"'{file}' is neither an ONNX nor a TFLite model" + (f": it is {seen}" if seen else ""),
+        where=str(file),
+        help="give a .onnx or .tflite file; export PyTorch models with torch.onnx.export",
+    )
 
 
 def _peek(file: Path) -> tuple[bytes, int]:
     """Return the first bytes and the size of a file, or say why it cannot be had."""
     if file.is_dir():
-        raise UsageError.of("file.folder", f"'{file}' is a folder, not a model file", where=str(file),
-                            help="name the .onnx or .tflite file in it")
+        raise UsageError.of(
+            "file.folder",
+            f"'{file}' is a folder, not a model file",
+            where=str(file),
+            help="name the .onnx or .tflite file in it",
+        )
     try:
         with file.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
@@ -70,9 +79,11 @@ def _peek(file: Path) -> tuple[bytes, int]:
     except FileNotFoundError:
         raise ModelError.of("file.missing", f"there is no file '{file}'", where=str(file)) from None
     except OSError as error:
-        raise ModelError.of("file.unreadable", f"cannot read '{file}': {error.strerror or error}",
-                            where=str(file)) from error
+        raise ModelError.of(
+            "file.unreadable", f"cannot read '{file}': {error.strerror or error}", where=str(file)
+        ) from error
     if not head:
-        raise ModelError.of("file.empty", f"'{file}' is empty (0 bytes)", where=str(file),
-                            help="fetch or export the model again")
+        raise ModelError.of(
+            "file.empty", f"'{file}' is empty (0 bytes)", where=str(file), help="fetch or export the model again"
+        )
     return head, size

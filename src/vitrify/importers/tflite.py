@@ -39,22 +39,37 @@ def _check_shapes(model: Model, path: Path, shapes: Mapping[str, Sequence[int]],
     if len(known) == 1:
         known[""] = next(iter(known.values()))
     if values:
-        raise UsageError.of("tflite.values", f"inputs of a TFLite file cannot be replaced by constants: "
-                            f"{', '.join(map(repr, values))}", where=str(path))
+        raise UsageError.of(
+            "tflite.values",
+            f"inputs of a TFLite file cannot be replaced by constants: {', '.join(map(repr, values))}",
+            where=str(path),
+        )
     for name, shape in shapes.items():
         if name not in known:
-            raise UsageError.of("shape.unknown-input", f"there is no input '{name}'; the inputs are "
-                                f"{', '.join(repr(t.name) for t in model.main.inputs)}", where=str(path))
+            raise UsageError.of(
+                "shape.unknown-input",
+                f"there is no input '{name}'; the inputs are {', '.join(repr(t.name) for t in model.main.inputs)}",
+                where=str(path),
+            )
         if tuple(shape) != known[name]:
-            raise UsageError.of("shape.fixed", f"input '{name}' is fixed at {list(known[name])} in a TFLite file, "
-                                f"not {list(shape)}", where=str(path), help="convert the source model again with --shape")
+            raise UsageError.of(
+                "shape.fixed",
+                f"input '{name}' is fixed at {list(known[name])} in a TFLite file, not {list(shape)}",
+                where=str(path),
+                help="convert the source model again with --shape",
+            )
 
 
 def _own_interface(model: Model) -> Interface:
     """The interface of a file that is its own source: every input and output stands for itself."""
     return Interface(
-        inputs=tuple(InputBinding(name=t.name, shape=t.shape, dtype=t.dtype.label, position=i)
-                     for i, t in enumerate(model.main.inputs)),
-        outputs=tuple(OutputBinding(name=t.name, shape=t.shape, dtype=t.dtype.label, parts=(Part(position=i),))
-                      for i, t in enumerate(model.main.outputs)),
-        source_format="tflite")
+        inputs=tuple(
+            InputBinding(name=t.name, shape=t.shape, dtype=t.dtype.label, position=i)
+            for i, t in enumerate(model.main.inputs)
+        ),
+        outputs=tuple(
+            OutputBinding(name=t.name, shape=t.shape, dtype=t.dtype.label, parts=(Part(position=i),))
+            for i, t in enumerate(model.main.outputs)
+        ),
+        source_format="tflite",
+    )

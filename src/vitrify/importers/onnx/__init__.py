@@ -19,7 +19,7 @@ def match(head: bytes, size: int) -> bool:
     ONNX has no magic number. Field 1 (``ir_version``) is a varint and comes first from every known writer; files that
     begin with another field of ``ModelProto`` (producer, graph, opset) are accepted by its tag.
     """
-    return len(head) >= 2 and (head[0] == 0x08 and head[1] < 0x40 or head[0] in (0x12, 0x1A, 0x22, 0x3A, 0x42))
+    return len(head) >= 2 and ((head[0] == 0x08 and head[1] < 0x40) or head[0] in (0x12, 0x1A, 0x22, 0x3A, 0x42))
 
 
 def load(path: Path, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> Model:

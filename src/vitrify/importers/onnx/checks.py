@@ -1,4 +1,4 @@
-"""Is it a graph at all? Names made once, read after they are made, no cycles; the nodes come back in a runnable order."""
+"""Is it a graph at all? Names made once, nothing read that is not made, no cycles; nodes in a runnable order."""
 
 from __future__ import annotations
 
@@ -29,16 +29,23 @@ def _check(graph: SourceGraph, outer: frozenset[str]) -> Iterator[Finding]:
     given = {v.name for v in graph.inputs} | graph.constants.keys()
     for name, count in made.items():
         if count > 1 or name in given:
-            yield Finding(code="onnx.duplicate-name", where=f"value '{name}'",
-                          headline=f"'{name}' is made {count + (name in given)} times; each name may be made once")
+            yield Finding(
+                code="onnx.duplicate-name",
+                where=f"value '{name}'",
+                headline=f"'{name}' is made {count + (name in given)} times; each name may be made once",
+            )
     for name, count in Counter(v.name for v in graph.inputs).items():
         if count > 1:
-            yield Finding(code="onnx.duplicate-name", headline=f"two graph inputs are named '{name}'", where=f"input '{name}'")
+            yield Finding(
+                code="onnx.duplicate-name", headline=f"two graph inputs are named '{name}'", where=f"input '{name}'"
+            )
     known = outer | given | made.keys()
     yield from _dangling(graph, known)
     for node in graph.nodes:
         if not node.kind:
-            yield Finding(code="onnx.invalid", headline=f"node '{node.label}' has no operator", where=f"node '{node.label}'")
+            yield Finding(
+                code="onnx.invalid", headline=f"node '{node.label}' has no operator", where=f"node '{node.label}'"
+            )
     for _, inner in graph.subgraphs():
         yield from _check(inner, frozenset(known))
     yield from _order(graph)
@@ -48,12 +55,18 @@ def _dangling(graph: SourceGraph, known: frozenset[str] | set[str]) -> Iterator[
     for node in graph.nodes:
         for index, name in enumerate(node.inputs):
             if name and name not in known:
-                yield Finding(code="onnx.dangling-input", where=f"node '{node.label}'", headline=f"{node.kind} '{node.label}' "
-                              f"reads '{name}' (input {index}), which nothing makes")
+                yield Finding(
+                    code="onnx.dangling-input",
+                    where=f"node '{node.label}'",
+                    headline=f"{node.kind} '{node.label}' reads '{name}' (input {index}), which nothing makes",
+                )
     for value in graph.outputs:
         if value.name not in known:
-            yield Finding(code="onnx.dangling-output", where=f"output '{value.name}'",
-                          headline=f"the graph's output '{value.name}' is made by nothing")
+            yield Finding(
+                code="onnx.dangling-output",
+                where=f"output '{value.name}'",
+                headline=f"the graph's output '{value.name}' is made by nothing",
+            )
 
 
 def reads(node: SourceNode) -> Iterator[str]:
@@ -88,7 +101,11 @@ def _order(graph: SourceGraph) -> Iterator[Finding]:
     if len(order) < len(graph.nodes):
         stuck = [n.label for n, count in zip(graph.nodes, waiting, strict=True) if count > 0]
         shown = ", ".join(map(repr, stuck[:SHOWN])) + (f" and {len(stuck) - SHOWN} more" if len(stuck) > SHOWN else "")
-        yield Finding(code="onnx.cycle", headline=f"the graph has a cycle: {shown} wait for each other", where=f"node '{stuck[0]}'")
+        yield Finding(
+            code="onnx.cycle",
+            headline=f"the graph has a cycle: {shown} wait for each other",
+            where=f"node '{stuck[0]}'",
+        )
         return
     graph.nodes = [graph.nodes[i] for i in order]
 

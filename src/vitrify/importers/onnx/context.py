@@ -24,7 +24,7 @@ _FLOATS = ("float16", "float64", "bfloat16")
 
 
 class Poison:
-    """The value of a node that could not be lowered; whatever reads it is skipped, so that later problems are found too."""
+    """The value of a node that could not be lowered; its readers are skipped, so that later problems are found too."""
 
 
 POISON = Poison()
@@ -40,6 +40,8 @@ def graph_dtype(name: str) -> DType:
         return DType.FLOAT32
     if name in ("int64", "uint64", "uint32"):
         return DType.INT32
+    if name == "string":
+        raise KeyError(name)
     return DType[name.upper()]
 
 
@@ -53,12 +55,12 @@ class Context:
         self.findings: list[Finding] = []
         self.node: SourceNode | None = None
         self._constants: defaultdict[tuple[Any, ...], list[Tensor]] = defaultdict(list)
-        self._named: dict[int, str] = {}            # id of an array -> its ONNX name
-        self._alive: list[Array] = []               # keeps those ids valid
-        self._other: dict[tuple[Tensor, bool], Tensor] = {}     # the same tensor channel-last (True) or channel-first
-        self._made: set[Tensor] = set()             # made for the present node, not yet bound to a name
+        self._named: dict[int, str] = {}  # id of an array -> its ONNX name
+        self._alive: list[Array] = []  # keeps those ids valid
+        self._other: dict[tuple[Tensor, bool], Tensor] = {}  # the same tensor channel-last (True) or channel-first
+        self._made: set[Tensor] = set()  # made for the present node, not yet bound to a name
         self._counts: dict[str, int] = {}
-        self.twins: list[tuple[Tensor, Tensor]] = []            # (channel-last, channel-first) made from it
+        self.twins: list[tuple[Tensor, Tensor]] = []  # (channel-last, channel-first) made from it
 
     def begin(self, node: SourceNode) -> None:
         """Start on a node: what is emitted from now on comes from it."""
@@ -89,7 +91,9 @@ class Context:
         """The input at ``index``, which must be known now."""
         found = self.value(node, index)
         if isinstance(found, Tensor):
-            raise self.unsupported(node, f"{what} (input '{node.inputs[index]}') is computed at run time; only a constant is taken")
+            raise self.unsupported(
+                node, f"{what} (input '{node.inputs[index]}') is computed at run time; only a constant is taken"
+            )
         return found
 
     def tensor(self, node: SourceNode, index: int) -> Tensor:
@@ -99,8 +103,12 @@ class Context:
 
     def unsupported(self, node: SourceNode, text: str, help: str = "") -> UnsupportedError:
         """An error that says what of ``node`` is not done."""
-        finding = Finding(code="onnx.unsupported-form", headline=f"{node.kind} '{node.label}': {text}",
-                          where=f"node '{node.label}'", help=help)
+        finding = Finding(
+            code="onnx.unsupported-form",
+            headline=f"{node.kind} '{node.label}': {text}",
+            where=f"node '{node.label}'",
+            help=help,
+        )
         return UnsupportedError(finding)
 
     # writing
@@ -112,7 +120,7 @@ class Context:
         if wanted.numpy != array.dtype:
             array = self._narrowed(array, wanted, name)
         array = np.ascontiguousarray(array).reshape(array.shape)
-        alike = self._constants[(wanted, array.shape, zlib.crc32(array.reshape(-1).view(np.uint8)))]
+        alike = self._constants[(wanted, array.shape, zlib.crc32(array.data))]
         for known in alike:
             if known.data is not None and known.data.tobytes() == array.tobytes():
                 return known
@@ -124,22 +132,31 @@ class Context:
     def _narrowed(self, array: Array, wanted: DType, name: str) -> Array:
         numpy_type = wanted.numpy
         assert numpy_type is not None
-        if wanted is DType.INT32 and array.size and (array.max() > 2 ** 31 - 1 or array.min() < -2 ** 31):
-            raise UnsupportedError(Finding(code="onnx.int64", headline=f"constant '{name or self._base}' holds "
-                                           f"{array.flat[np.abs(array.astype(np.float64)).argmax()]}, beyond int32",
-                                           where=f"tensor '{name or self._base}'", why="integers at run time are int32"))
+        if wanted is DType.INT32 and array.size and (array.max() > 2**31 - 1 or array.min() < -(2**31)):
+            raise UnsupportedError(
+                Finding(
+                    code="onnx.int64",
+                    headline=f"constant '{name or self._base}' holds "
+                    f"{array.flat[np.abs(array.astype(np.float64)).argmax()]}, beyond int32",
+                    where=f"tensor '{name or self._base}'",
+                    why="integers at run time are int32",
+                )
+            )
         with np.errstate(over="ignore"):
             return array.astype(numpy_type)
 
-    def emit_all(self, op: Operator, inputs: Sequence[Tensor | Array | None], *, aside: bool = False) -> tuple[Tensor, ...]:
-        """Add an operator and return its outputs. ``aside`` marks a helper, which leaves the node's own name to others."""
+    def emit_all(
+        self, op: Operator, inputs: Sequence[Tensor | Array | None], *, aside: bool = False
+    ) -> tuple[Tensor, ...]:
+        """Add an operator and return its outputs; ``aside`` marks a helper, which leaves the node's name to others."""
         tensors = [self.constant(i) if isinstance(i, np.ndarray) else i for i in inputs]
         label = self.node.label if self.node else op.kind
         named = not aside and self._counts.setdefault(f"node {label}", 0) == 0
         if named:
             self._counts[f"node {label}"] = 1
-        added = self.graph.add(op, tensors, name=label if named else self._fresh(f"{label}/{op.kind.lower()}"),
-                               origin=self._origin)
+        added = self.graph.add(
+            op, tensors, name=label if named else self._fresh(f"{label}/{op.kind.lower()}"), origin=self._origin
+        )
         self._made.update(added.outputs)
         for tensor in added.outputs:
             tensor.name = self._fresh(f"{self._base}/{op.kind.lower()}")
@@ -159,7 +176,7 @@ class Context:
                 result.name = name
                 result.origin = Origin.of(name)
             self.values[name] = result
-        for name in node.outputs[len(results):]:
+        for name in node.outputs[len(results) :]:
             if name:
                 self.values[name] = POISON
 

@@ -13,7 +13,7 @@ from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
 from vitrify.core.findings import Finding
 from vitrify.importers.onnx.checks import check, needed
 from vitrify.importers.onnx.context import POISON, Context, Poison, graph_dtype
-from vitrify.importers.onnx.folding import FOLDS, fold
+from vitrify.importers.onnx.folds import FOLDS, fold
 from vitrify.importers.onnx.hints import HINTS
 from vitrify.importers.onnx.lowerings import LOWERINGS
 from vitrify.importers.onnx.shapes import constant_inputs, static_shapes
@@ -61,8 +61,14 @@ class _Walk:
             try:
                 dtype = graph_dtype(value.dtype)
             except KeyError:
-                findings.append(Finding(code="onnx.input-type", where=f"input '{value.name}'", headline=f"input '{value.name}' "
-                                        f"has the element type {value.dtype or '(none)'}, which no TFLite model takes here"))
+                findings.append(
+                    Finding(
+                        code="onnx.input-type",
+                        where=f"input '{value.name}'",
+                        headline=f"input '{value.name}' "
+                        f"has the element type {value.dtype or '(none)'}, which no TFLite model takes here",
+                    )
+                )
                 continue
             tensor = Tensor(value.name, dtype, extents[value.name], origin=Origin.of(value.name))
             self.context.graph.inputs.append(tensor)
@@ -114,14 +120,18 @@ class _Walk:
         condition = context.values[node.inputs[0]] if node.inputs else None
         if not isinstance(condition, np.ndarray):
             if not isinstance(condition, Poison):
-                self.errors.append(context.unsupported(
-                    node, f"its condition '{node.inputs[0] if node.inputs else ''}' is computed at run time",
-                    "fix the input that decides it to a constant (vitrify.importers.load(path, values={name: value})), "
-                    "or export the model for one case"))
+                self.errors.append(
+                    context.unsupported(
+                        node,
+                        f"its condition '{node.inputs[0] if node.inputs else ''}' is computed at run time",
+                        "fix the input that decides it: vitrify.importers.load(path, values={name: value}); "
+                        "or export the model for one case",
+                    )
+                )
             return self._poison(node)
         branch = node.graph("then_branch" if bool(condition.reshape(-1)[0]) else "else_branch")
         outer = context.values
-        context.values = ChainMap({}, outer)  # type: ignore[arg-type]
+        context.values = ChainMap({}, outer)
         self.run(branch)
         results = [context.values[value.name] for value in branch.outputs]
         context.values = outer
@@ -171,8 +181,13 @@ def _missing(kind: str, nodes: list[SourceNode], opset: int) -> Finding:
     more = f" and {len(nodes) - SHOWN_NODES} more" if len(nodes) > SHOWN_NODES else ""
     count = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
     why = "" if "::" not in kind else "only ONNX's own operators (domain ai.onnx) are converted"
-    return Finding(code="onnx.unsupported-operator", headline=f"{kind} is not supported: {count} (operator set {opset})",
-                   where=f"node{'s' if len(nodes) > 1 else ''} {names}{more}", why=why, help=HINTS.get(kind, ""))
+    return Finding(
+        code="onnx.unsupported-operator",
+        headline=f"{kind} is not supported: {count} (operator set {opset})",
+        where=f"node{'s' if len(nodes) > 1 else ''} {names}{more}",
+        why=why,
+        help=HINTS.get(kind, ""),
+    )
 
 
 def _model(source: SourceModel, context: Context, extents: Mapping[str, tuple[int, ...]]) -> Model:
@@ -180,14 +195,26 @@ def _model(source: SourceModel, context: Context, extents: Mapping[str, tuple[in
     inputs = {t.name: i for i, t in enumerate(graph.inputs)}
     outputs = {t.name: i for i, t in enumerate(graph.outputs)}
     interface = Interface(
-        inputs=tuple(InputBinding(name=v.name, shape=extents[v.name], dtype=v.dtype, position=i)
-                     for i, v in enumerate(source.graph.inputs)),
-        outputs=tuple(OutputBinding(name=v.name, shape=t.shape, dtype=_dtype(v, t), parts=(Part(position=i),))
-                      for i, (v, t) in enumerate(zip(source.graph.outputs, graph.outputs, strict=True))),
-        source_format="onnx")
-    description = source.description or f"{source.producer or 'ONNX'} graph '{source.graph.name}', operator set {source.opset}"
-    return Model(graphs=[graph], signatures=[Signature(SIGNATURE, 0, inputs, outputs)], description=description,
-                 interface=interface, source=source.path)
+        inputs=tuple(
+            InputBinding(name=v.name, shape=extents[v.name], dtype=v.dtype, position=i)
+            for i, v in enumerate(source.graph.inputs)
+        ),
+        outputs=tuple(
+            OutputBinding(name=v.name, shape=t.shape, dtype=_dtype(v, t), parts=(Part(position=i),))
+            for i, (v, t) in enumerate(zip(source.graph.outputs, graph.outputs, strict=True))
+        ),
+        source_format="onnx",
+    )
+    description = (
+        source.description or f"{source.producer or 'ONNX'} graph '{source.graph.name}', operator set {source.opset}"
+    )
+    return Model(
+        graphs=[graph],
+        signatures=[Signature(SIGNATURE, 0, inputs, outputs)],
+        description=description,
+        interface=interface,
+        source=source.path,
+    )
 
 
 def _dtype(value: SourceValue, tensor: Tensor) -> str:

@@ -1,6 +1,6 @@
 """What helps where an operator is not supported: the change at the source that avoids it."""
 
-_NMS = "export the model without its post-processing (Ultralytics: export(format='onnx', nms=False)); do it after the model"
+_NMS = "export the model without its post-processing (Ultralytics: nms=False) and do that after the model"
 _QUANTIZED = "give the float model: Vitrify quantizes it itself"
 _LOOP = "export with fixed sizes, so that the loop is unrolled"
 

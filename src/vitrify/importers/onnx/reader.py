@@ -10,7 +10,7 @@ from vitrify.core.findings import Finding
 from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
 from vitrify.importers.onnx.tensors import DTYPES, NAMES, text, to_array
 
-MAX_BYTES = 2 ** 31 - 1      # protobuf's own limit for one message
+MAX_BYTES = 2**31 - 1  # protobuf's own limit for one message
 OLDEST_OPSET = 7
 _OWN_DOMAINS = ("", "ai.onnx")
 # AttributeProto.AttributeType. Source: onnx.proto.
@@ -30,12 +30,18 @@ def read(path: Path) -> SourceModel:
     graph = reader.graph(proto.graph)
     if reader.findings:
         raise ModelError(reader.findings)
-    return SourceModel(str(path), graph, opset, text(proto.producer_name), text(proto.doc_string),
-                       {text(p.key): text(p.value) for p in proto.metadata_props})
+    return SourceModel(
+        str(path),
+        graph,
+        opset,
+        text(proto.producer_name),
+        text(proto.doc_string),
+        {text(p.key): text(p.value) for p in proto.metadata_props},
+    )
 
 
 def _parse(path: Path) -> Any:
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from onnx.onnx_ml_pb2 import ModelProto
 
     def damaged(headline: str) -> VitrifyError:
@@ -44,8 +50,12 @@ def _parse(path: Path) -> Any:
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise ModelError.of("onnx.too-large", f"'{path}' has {size} bytes, an ONNX file is at most {MAX_BYTES}",
-                                where=str(path), help="save it with external data: onnx.save(model, path, save_as_external_data=True)")
+            raise ModelError.of(
+                "onnx.too-large",
+                f"'{path}' has {size} bytes, an ONNX file is at most {MAX_BYTES}",
+                where=str(path),
+                help="save it with external data: onnx.save(model, path, save_as_external_data=True)",
+            )
         proto = ModelProto.FromString(path.read_bytes())
     except OSError as error:
         raise damaged(f"cannot read '{path}': {error.strerror or error}") from error
@@ -61,8 +71,12 @@ def _opset(proto: Any, path: Path) -> int:
     if opset == 0 and not proto.opset_import:
         opset = 1
     if 0 < opset < OLDEST_OPSET:
-        raise UnsupportedError.of("onnx.opset", f"the model uses ONNX operator set {opset}, the oldest read is {OLDEST_OPSET}",
-                                  where=str(path), help="onnx.version_converter.convert_version(model, 17)")
+        raise UnsupportedError.of(
+            "onnx.opset",
+            f"the model uses ONNX operator set {opset}, the oldest read is {OLDEST_OPSET}",
+            where=str(path),
+            help="onnx.version_converter.convert_version(model, 17)",
+        )
     return opset
 
 
@@ -79,13 +93,24 @@ class _Reader:
         for tensor in proto.initializer:
             name = text(tensor.name)
             if name in graph.constants:
-                self.findings.append(Finding(code="onnx.duplicate-name", headline=f"two initializers are named '{name}'",
-                                             where=f"tensor '{name}'"))
+                self.findings.append(
+                    Finding(
+                        code="onnx.duplicate-name",
+                        headline=f"two initializers are named '{name}'",
+                        where=f"tensor '{name}'",
+                    )
+                )
             self._tensor(tensor, graph.constants, name)
         for sparse in proto.sparse_initializer:
             name = text(sparse.values.name)
-            self.findings.append(Finding(code="onnx.sparse", headline=f"initializer '{name}' is sparse, which is not read",
-                                         where=f"tensor '{name}'", help="store it dense"))
+            self.findings.append(
+                Finding(
+                    code="onnx.sparse",
+                    headline=f"initializer '{name}' is sparse, which is not read",
+                    where=f"tensor '{name}'",
+                    help="store it dense",
+                )
+            )
         graph.inputs = [self._value(v) for v in proto.input if text(v.name) not in graph.constants]
         graph.outputs = [self._value(v) for v in proto.output]
         for node in proto.node:
@@ -101,8 +126,13 @@ class _Reader:
     def _value(self, proto: Any) -> SourceValue:
         name = text(proto.name)
         if proto.type.WhichOneof("value") not in ("tensor_type", None):
-            self.findings.append(Finding(code="onnx.value-type", where=f"value '{name}'", headline=f"'{name}' is no tensor "
-                                         f"but a {proto.type.WhichOneof('value').removesuffix('_type')}"))
+            self.findings.append(
+                Finding(
+                    code="onnx.value-type",
+                    where=f"value '{name}'",
+                    headline=f"'{name}' is no tensor but a {proto.type.WhichOneof('value').removesuffix('_type')}",
+                )
+            )
             return SourceValue(name, "", None)
         tensor = proto.type.tensor_type
         dtype = DTYPES.get(tensor.elem_type) or NAMES.get(tensor.elem_type, "")
@@ -112,13 +142,22 @@ class _Reader:
         for dim in tensor.shape.dim:
             symbol = text(dim.dim_param)
             # Some exporters write 0 or -1 for "unknown"; no operator here takes an empty input.
-            dims.append(symbol or None if dim.WhichOneof("value") != "dim_value" or dim.dim_value <= 0 else int(dim.dim_value))
+            dims.append(
+                symbol or None if dim.WhichOneof("value") != "dim_value" or dim.dim_value <= 0 else int(dim.dim_value)
+            )
         return SourceValue(name, dtype, dims)
 
     def _node(self, proto: Any, graph: SourceGraph) -> None:
         domain = text(proto.domain)
-        node = SourceNode(text(proto.op_type), text(proto.name), [text(i) for i in proto.input],
-                          [text(o) for o in proto.output], {}, "" if domain in _OWN_DOMAINS else domain, self.opset)
+        node = SourceNode(
+            text(proto.op_type),
+            text(proto.name),
+            [text(i) for i in proto.input],
+            [text(o) for o in proto.output],
+            {},
+            "" if domain in _OWN_DOMAINS else domain,
+            self.opset,
+        )
         for attribute in proto.attribute:
             self._attribute(attribute, node)
         if node.kind == "Constant" and not node.domain and len(node.outputs) == 1:
@@ -141,22 +180,39 @@ class _Reader:
         elif kind == _STRINGS:
             node.attributes[name] = [text(s) for s in proto.strings]
         else:
-            self.findings.append(Finding(code="onnx.attribute-type", where=f"node '{node.label}'", headline=f"attribute '{name}' "
-                                         f"of {node.kind} '{node.label}' has the type {kind}, which is not read"))
+            self.findings.append(
+                Finding(
+                    code="onnx.attribute-type",
+                    where=f"node '{node.label}'",
+                    headline=f"attribute '{name}' of {node.kind} '{node.label}' has the type {kind}, which is not read",
+                )
+            )
 
     def _constant(self, node: SourceNode, graph: SourceGraph) -> None:
         """A Constant node is an initializer that stands among the nodes."""
         import numpy as np
 
         name, given = node.outputs[0], node.attributes
-        value = next((given[k] for k in ("value", "value_int", "value_ints", "value_float", "value_floats") if k in given), None)
+        value = next(
+            (given[k] for k in ("value", "value_int", "value_ints", "value_float", "value_floats") if k in given), None
+        )
         if name in graph.constants:
-            self.findings.append(Finding(code="onnx.duplicate-name", headline=f"two constants are named '{name}'",
-                                         where=f"node '{node.label}'"))
+            self.findings.append(
+                Finding(
+                    code="onnx.duplicate-name",
+                    headline=f"two constants are named '{name}'",
+                    where=f"node '{node.label}'",
+                )
+            )
         if value is None:
             if not self.findings:
-                self.findings.append(Finding(code="onnx.constant", headline=f"Constant '{node.label}' holds no number",
-                                             where=f"node '{node.label}'"))
+                self.findings.append(
+                    Finding(
+                        code="onnx.constant",
+                        headline=f"Constant '{node.label}' holds no number",
+                        where=f"node '{node.label}'",
+                    )
+                )
             return
         if not isinstance(value, np.ndarray):
             first = value[0] if isinstance(value, list) and value else value

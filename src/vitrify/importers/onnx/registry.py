@@ -18,10 +18,13 @@ def lowering(*kinds: str) -> Callable[[Lowering], Lowering]:
     Raises:
         TypeError: a kind is registered already.
     """
+
     def register(function: Lowering) -> Lowering:
         for kind in kinds:
             if kind in LOWERINGS:
-                raise TypeError(f"{kind} is lowered twice: in {LOWERINGS[kind].__module__} and in {function.__module__}")
+                raise TypeError(
+                    f"{kind} is lowered twice: in {LOWERINGS[kind].__module__} and in {function.__module__}"
+                )
             LOWERINGS[kind] = function
         return function
 

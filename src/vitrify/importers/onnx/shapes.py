@@ -15,7 +15,9 @@ from vitrify.importers.onnx.source import Array, SourceGraph, SourceValue
 _PICTURE, _LENGTH = 320, 128
 
 
-def static_shapes(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> tuple[dict[str, tuple[int, ...]], list[Finding]]:
+def static_shapes(
+    graph: SourceGraph, shapes: Mapping[str, Sequence[int]]
+) -> tuple[dict[str, tuple[int, ...]], list[Finding]]:
     """Return the shape of every input, and what was assumed for it.
 
     A symbol fixed by one input's shape holds for every input that uses it.
@@ -37,9 +39,15 @@ def static_shapes(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> tu
             continue
         rest = [d for d in value.dims[1:] if not isinstance(d, int) and not (isinstance(d, str) and d in symbols)]
         if not rest and batch not in symbols:
-            notes.append(Finding(code="onnx.open-batch", severity=Severity.INFO, where=f"input '{value.name}'",
-                                 headline=f"input '{value.name}' leaves the batch open; 1 is taken",
-                                 help=f"--shape {value.name}={_suggest(value, symbols)}"))
+            notes.append(
+                Finding(
+                    code="onnx.open-batch",
+                    severity=Severity.INFO,
+                    where=f"input '{value.name}'",
+                    headline=f"input '{value.name}' leaves the batch open; 1 is taken",
+                    help=f"--shape {value.name}={_suggest(value, symbols)}",
+                )
+            )
         if isinstance(batch, str):
             symbols.setdefault(batch, 1)
     found: dict[str, tuple[int, ...]] = {}
@@ -63,18 +71,36 @@ def _by_name(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> dict[st
     for name, shape in shapes.items():
         target = next(iter(inputs)) if name == "" and len(inputs) == 1 else name
         if target not in inputs:
-            text = f"--shape names no input, and there are {len(inputs)}" if name == "" else f"there is no input '{name}'"
-            findings.append(Finding(code="shape.unknown-input", headline=f"{text}; the inputs are {listed}",
-                                    help=f"--shape NAME={','.join(map(str, shape))}"))
+            text = (
+                f"--shape names no input, and there are {len(inputs)}" if name == "" else f"there is no input '{name}'"
+            )
+            findings.append(
+                Finding(
+                    code="shape.unknown-input",
+                    headline=f"{text}; the inputs are {listed}",
+                    help=f"--shape NAME={','.join(map(str, shape))}",
+                )
+            )
             continue
         dims = inputs[target].dims
         if dims is not None and len(dims) != len(shape):
-            findings.append(Finding(code="shape.rank", where=f"input '{target}'", headline=f"input '{target}' has {len(dims)} "
-                                    f"dimensions {_show(dims)}, the shape given has {len(shape)}: {list(shape)}",
-                                    help=f"--shape {target}={_suggest(inputs[target], {})}"))
+            findings.append(
+                Finding(
+                    code="shape.rank",
+                    where=f"input '{target}'",
+                    headline=f"input '{target}' has {len(dims)} "
+                    f"dimensions {_show(dims)}, the shape given has {len(shape)}: {list(shape)}",
+                    help=f"--shape {target}={_suggest(inputs[target], {})}",
+                )
+            )
         elif any(int(d) < 1 for d in shape):
-            findings.append(Finding(code="shape.extent", headline=f"the shape given for '{target}' has a dimension below 1: "
-                                    f"{list(shape)}", where=f"input '{target}'"))
+            findings.append(
+                Finding(
+                    code="shape.extent",
+                    headline=f"the shape given for '{target}' has a dimension below 1: {list(shape)}",
+                    where=f"input '{target}'",
+                )
+            )
         else:
             given[target] = tuple(int(d) for d in shape)
     if findings:
@@ -99,14 +125,26 @@ def _known(value: SourceValue, symbols: Mapping[str, int]) -> tuple[int, ...] | 
 def _question(value: SourceValue, symbols: Mapping[str, int]) -> Finding:
     why = "a model for an NPU has fixed shapes; every size below is computed from this one"
     if value.dims is None:
-        return Finding(code="onnx.open-shape", headline=f"input '{value.name}' has no shape in the file", why=why,
-                       where=f"input '{value.name}'", help=f"say which: --shape {value.name}=1,3,{_PICTURE},{_PICTURE}")
-    opened = [f"{i} ('{d}')" if d else str(i) for i, d in enumerate(value.dims)
-              if i > 0 and not isinstance(d, int) and d not in symbols or i == 0 and len(value.dims) == 1]
+        return Finding(
+            code="onnx.open-shape",
+            headline=f"input '{value.name}' has no shape in the file",
+            why=why,
+            where=f"input '{value.name}'",
+            help=f"say which: --shape {value.name}=1,3,{_PICTURE},{_PICTURE}",
+        )
+    opened = [
+        f"{i} ('{d}')" if d else str(i)
+        for i, d in enumerate(value.dims)
+        if (i > 0 and not isinstance(d, int) and d not in symbols) or (i == 0 and len(value.dims) == 1)
+    ]
     many = "dimensions" if len(opened) > 1 else "dimension"
-    return Finding(code="onnx.open-shape", where=f"input '{value.name}' {_show(value.dims)}", why=why,
-                   headline=f"input '{value.name}' leaves {many} {' and '.join(opened)} open",
-                   help=f"say which size, for example: --shape {value.name}={_suggest(value, symbols)}")
+    return Finding(
+        code="onnx.open-shape",
+        where=f"input '{value.name}' {_show(value.dims)}",
+        why=why,
+        headline=f"input '{value.name}' leaves {many} {' and '.join(opened)} open",
+        help=f"say which size, for example: --shape {value.name}={_suggest(value, symbols)}",
+    )
 
 
 def _show(dims: Sequence[int | str | None]) -> str:
@@ -116,8 +154,10 @@ def _show(dims: Sequence[int | str | None]) -> str:
 def _suggest(value: SourceValue, symbols: Mapping[str, int]) -> str:
     dims = value.dims or [1]
     open_size = _PICTURE if len(dims) == 4 else _LENGTH
-    known = (d if isinstance(d, int) else symbols.get(d or "", 1 if i == 0 and len(dims) > 1 else open_size)
-             for i, d in enumerate(dims))
+    known = (
+        d if isinstance(d, int) else symbols.get(d or "", 1 if i == 0 and len(dims) > 1 else open_size)
+        for i, d in enumerate(dims)
+    )
     return ",".join(map(str, known))
 
 
@@ -132,14 +172,23 @@ def constant_inputs(graph: SourceGraph, values: Mapping[str, Any]) -> dict[str, 
     constants: dict[str, Array] = {}
     for name, value in values.items():
         if name not in inputs:
-            findings.append(Finding(code="value.unknown-input", headline=f"there is no input '{name}'; the inputs are "
-                                    f"{', '.join(map(repr, inputs))}"))
+            findings.append(
+                Finding(
+                    code="value.unknown-input",
+                    headline=f"there is no input '{name}'; the inputs are {', '.join(map(repr, inputs))}",
+                )
+            )
             continue
         array = np.asarray(value, inputs[name].dtype or None)
         dims = inputs[name].dims
         if dims is not None and array.ndim != len(dims):
-            findings.append(Finding(code="value.rank", headline=f"input '{name}' has {len(dims)} dimensions, the value given "
-                                    f"has {array.ndim}", where=f"input '{name}'"))
+            findings.append(
+                Finding(
+                    code="value.rank",
+                    headline=f"input '{name}' has {len(dims)} dimensions, the value given has {array.ndim}",
+                    where=f"input '{name}'",
+                )
+            )
             continue
         constants[name] = array
     if findings:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vitrify.core.errors import ModelError
+from vitrify.core.findings import Finding
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -37,7 +38,9 @@ class SourceNode:
 
     def problem(self, text: str, code: str = "onnx.invalid") -> ModelError:
         """An error about this node."""
-        return ModelError.of(code, f"{self.kind} '{self.label}': {text}", where=f"node '{self.label}'")  # type: ignore[return-value]
+        return ModelError(
+            Finding(code=code, headline=f"{self.kind} '{self.label}': {text}", where=f"node '{self.label}'")
+        )
 
     def _get(self, name: str, kinds: tuple[type, ...], default: Any, what: str) -> Any:
         value = self.attributes.get(name, default)
@@ -45,12 +48,12 @@ class SourceNode:
             raise self.problem(f"attribute '{name}' should be {what}, it is {type(value).__name__}")
         return value
 
-    def int(self, name: str, default: int = 0) -> int:
+    def integer(self, name: str, default: int = 0) -> int:
         """An integer attribute."""
         value: int = self._get(name, (int,), default, "an integer")
         return value
 
-    def float(self, name: str, default: float = 0.0) -> float:
+    def number(self, name: str, default: float = 0.0) -> float:
         """A float attribute, float32 as stored."""
         value: float = self._get(name, (float, int), default, "a number")
         return value

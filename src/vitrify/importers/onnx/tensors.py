@@ -16,11 +16,37 @@ from vitrify.core.errors import ModelError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 # Number of the element type in onnx.proto's TensorProto.DataType -> numpy type. Source: onnx.proto.
-DTYPES: dict[int, str] = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
-                          10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128"}
+DTYPES: dict[int, str] = {
+    1: "float32",
+    2: "uint8",
+    3: "int8",
+    4: "uint16",
+    5: "int16",
+    6: "int32",
+    7: "int64",
+    9: "bool",
+    10: "float16",
+    11: "float64",
+    12: "uint32",
+    13: "uint64",
+    14: "complex64",
+    15: "complex128",
+}
 BFLOAT16 = 16
-NAMES = {8: "string", 16: "bfloat16", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz",
-         21: "uint4", 22: "int4", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2"}
+NAMES = {
+    8: "string",
+    16: "bfloat16",
+    17: "float8e4m3fn",
+    18: "float8e4m3fnuz",
+    19: "float8e5m2",
+    20: "float8e5m2fnuz",
+    21: "uint4",
+    22: "int4",
+    23: "float4e2m1",
+    24: "float8e8m0",
+    25: "uint2",
+    26: "int2",
+}
 # Which repeated field holds the values when raw_data is absent. Source: onnx.proto, comments of TensorProto.
 _INT32_FIELD = {2, 3, 4, 5, 6, 9, 10, BFLOAT16}
 
@@ -41,17 +67,25 @@ def to_array(proto: Any, folder: Path) -> Array:
     kind = proto.data_type
     if kind not in DTYPES and kind != BFLOAT16:
         label = NAMES.get(kind, f"number {kind}")
-        raise ModelError.of("onnx.tensor-type", f"tensor '{name}' has the element type {label}, which is not read",
-                            where=f"tensor '{name}'")
+        raise ModelError.of(
+            "onnx.tensor-type",
+            f"tensor '{name}' has the element type {label}, which is not read",
+            where=f"tensor '{name}'",
+        )
     if any(d < 0 for d in shape):
-        raise ModelError.of("onnx.tensor-size", f"tensor '{name}' has a negative dimension: {list(shape)}",
-                            where=f"tensor '{name}'")
+        raise ModelError.of(
+            "onnx.tensor-size", f"tensor '{name}' has a negative dimension: {list(shape)}", where=f"tensor '{name}'"
+        )
     dtype = np.dtype("uint16" if kind == BFLOAT16 else DTYPES[kind])
     flat = _external(proto, name, folder, dtype, shape) if proto.data_location == 1 else _embedded(proto, dtype, kind)
     wanted = _count(shape)
     if flat.size != wanted:
-        raise ModelError.of("onnx.tensor-size", f"tensor '{name}' holds {flat.size} elements, its shape {list(shape)} "
-                            f"needs {wanted}", where=f"tensor '{name}'", help="the file is damaged: export or fetch it again")
+        raise ModelError.of(
+            "onnx.tensor-size",
+            f"tensor '{name}' holds {flat.size} elements, its shape {list(shape)} needs {wanted}",
+            where=f"tensor '{name}'",
+            help="the file is damaged: export or fetch it again",
+        )
     if kind == BFLOAT16:
         flat = (flat.astype(np.uint32) << 16).view(np.float32)
     array = flat.reshape(shape)
@@ -73,11 +107,18 @@ def _embedded(proto: Any, dtype: np.dtype[Any], kind: int) -> Array:
         return np.frombuffer(raw if whole == len(raw) else raw[:whole], dtype.newbyteorder("<"))
     if kind in _INT32_FIELD:
         values = np.array(proto.int32_data, np.int32)
-        if kind in (10, BFLOAT16):      # the bits of the half float stand in an integer
+        if kind in (10, BFLOAT16):  # the bits of the half float stand in an integer
             return values.astype(np.uint16).view(dtype)
         return values.astype(dtype)
-    field = {1: proto.float_data, 14: proto.float_data, 7: proto.int64_data, 11: proto.double_data, 15: proto.double_data,
-             12: proto.uint64_data, 13: proto.uint64_data}[kind]
+    field = {
+        1: proto.float_data,
+        14: proto.float_data,
+        7: proto.int64_data,
+        11: proto.double_data,
+        15: proto.double_data,
+        12: proto.uint64_data,
+        13: proto.uint64_data,
+    }[kind]
     if kind in (14, 15):
         return np.array(field, np.float32 if kind == 14 else np.float64).view(dtype)
     return np.array(field, dtype)
@@ -91,14 +132,23 @@ def _external(proto: Any, name: str, folder: Path, dtype: np.dtype[Any], shape: 
         length = int(entries.get("length", _count(shape) * dtype.itemsize))
         size = file.stat().st_size
     except ValueError:
-        raise ModelError.of("onnx.external-data", f"tensor '{name}' has an offset or length that is no number",
-                            where=f"tensor '{name}'") from None
+        raise ModelError.of(
+            "onnx.external-data", f"tensor '{name}' has an offset or length that is no number", where=f"tensor '{name}'"
+        ) from None
     except OSError as error:
-        raise ModelError.of("onnx.external-data", f"the data of tensor '{name}' is missing: there is no file '{file}'",
-                            where=f"tensor '{name}'", help=f"put '{file.name}' beside the model") from error
+        raise ModelError.of(
+            "onnx.external-data",
+            f"the data of tensor '{name}' is missing: there is no file '{file}'",
+            where=f"tensor '{name}'",
+            help=f"put '{file.name}' beside the model",
+        ) from error
     if offset < 0 or length < 0 or offset + length > size or length % dtype.itemsize:
-        raise ModelError.of("onnx.external-data", f"tensor '{name}' wants bytes {offset} to {offset + length} of '{file.name}', "
-                            f"which has {size}", where=f"tensor '{name}'", help="the file is damaged: export or fetch it again")
+        raise ModelError.of(
+            "onnx.external-data",
+            f"tensor '{name}' wants bytes {offset} to {offset + length} of '{file.name}', which has {size}",
+            where=f"tensor '{name}'",
+            help="the file is damaged: export or fetch it again",
+        )
     if length == 0:
         return np.empty(0, dtype)
     mapped = np.memmap(file, np.uint8, "r", offset, (length,))
@@ -111,7 +161,11 @@ def _inside(location: str, name: str, folder: Path) -> Path:
     given = Path(location)
     file = (root / given).resolve() if location and "\0" not in location else root
     if file == root or given.is_absolute() or ".." in given.parts or root not in file.parents:
-        raise ModelError.of("onnx.external-data", f"tensor '{name}' keeps its data in '{location}', outside the model's folder",
-                            where=f"tensor '{name}'", why="a model may only read files beside it",
-                            help="move the data file beside the model and save the model again")
+        raise ModelError.of(
+            "onnx.external-data",
+            f"tensor '{name}' keeps its data in '{location}', outside the model's folder",
+            where=f"tensor '{name}'",
+            why="a model may only read files beside it",
+            help="move the data file beside the model and save the model again",
+        )
     return file

@@ -19,5 +19,21 @@ from vitrify.importers.onnx.lowerings import (
 )
 from vitrify.importers.onnx.registry import LOWERINGS
 
-__all__ = ["LOWERINGS", "activation", "convolution", "elementwise", "indexing", "joining", "logic", "matmul",
-           "normalization", "padding", "pooling", "recurrent", "reduction", "resize", "shape", "transposed"]
+__all__ = [
+    "LOWERINGS",
+    "activation",
+    "convolution",
+    "elementwise",
+    "indexing",
+    "joining",
+    "logic",
+    "matmul",
+    "normalization",
+    "padding",
+    "pooling",
+    "recurrent",
+    "reduction",
+    "resize",
+    "shape",
+    "transposed",
+]

@@ -13,9 +13,18 @@ from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Operator, Tensor
 
-_DIRECT: dict[str, type[Operator]] = {"Relu": ops.Relu, "Sigmoid": ops.Logistic, "Tanh": ops.Tanh, "HardSwish": ops.HardSwish}
+_DIRECT: dict[str, type[Operator]] = {
+    "Relu": ops.Relu,
+    "Sigmoid": ops.Logistic,
+    "Tanh": ops.Tanh,
+    "HardSwish": ops.HardSwish,
+}
 _CLIPS: dict[tuple[float, float], type[Operator]] = {
-    (0.0, 6.0): ops.Relu6, (0.0, np.inf): ops.Relu, (-1.0, 1.0): ops.ReluN1To1, (0.0, 1.0): ops.Relu0To1}
+    (0.0, 6.0): ops.Relu6,
+    (0.0, np.inf): ops.Relu,
+    (-1.0, 1.0): ops.ReluN1To1,
+    (0.0, 1.0): ops.Relu0To1,
+}
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -38,8 +47,8 @@ for _kind, _op in _DIRECT.items():
 def clip(ctx: Context, node: SourceNode) -> None:
     """Bounds from attributes (up to operator set 10) or inputs."""
     x = ctx.tensor(node, 0)
-    low = ctx.known(node, 1, "the lower bound") if ctx.present(node, 1) else np.array(node.float("min", -np.inf))
-    high = ctx.known(node, 2, "the upper bound") if ctx.present(node, 2) else np.array(node.float("max", np.inf))
+    low = ctx.known(node, 1, "the lower bound") if ctx.present(node, 1) else np.array(node.number("min", -np.inf))
+    high = ctx.known(node, 2, "the upper bound") if ctx.present(node, 2) else np.array(node.number("max", np.inf))
     if low.size != 1 or high.size != 1:
         raise node.problem(f"bounds of shapes {list(low.shape)} and {list(high.shape)}; they are single numbers")
     bounds = float(low.reshape(())), float(high.reshape(()))
@@ -57,7 +66,7 @@ def clip(ctx: Context, node: SourceNode) -> None:
 @lowering("LeakyRelu")
 def leaky_relu(ctx: Context, node: SourceNode) -> None:
     """x where x >= 0, else alpha * x."""
-    ctx.bind(node, ctx.emit(ops.LeakyRelu(alpha=node.float("alpha", 0.01)), [float_input(ctx, node, 0)]))
+    ctx.bind(node, ctx.emit(ops.LeakyRelu(alpha=node.number("alpha", 0.01)), [float_input(ctx, node, 0)]))
 
 
 @lowering("PRelu")
@@ -80,8 +89,8 @@ def prelu(ctx: Context, node: SourceNode) -> None:
 def hard_sigmoid(ctx: Context, node: SourceNode) -> None:
     """max(0, min(1, alpha * x + beta))."""
     x = float_input(ctx, node, 0)
-    scaled = ctx.emit(ops.Mul(), [x, _f(node.float("alpha", 0.2))], aside=True)
-    shifted = ctx.emit(ops.Add(), [scaled, _f(node.float("beta", 0.5))], aside=True)
+    scaled = ctx.emit(ops.Mul(), [x, _f(node.number("alpha", 0.2))], aside=True)
+    shifted = ctx.emit(ops.Add(), [scaled, _f(node.number("beta", 0.5))], aside=True)
     ctx.bind(node, ctx.emit(ops.Relu0To1(), [shifted]))
 
 
@@ -128,21 +137,21 @@ def _exponential(ctx: Context, x: Tensor, alpha: float, inner: float = 1.0) -> T
 @lowering("Elu")
 def elu(ctx: Context, node: SourceNode) -> None:
     """x where x >= 0, else alpha * (exp(x) - 1)."""
-    ctx.bind(node, _exponential(ctx, float_input(ctx, node, 0), node.float("alpha", 1.0)))
+    ctx.bind(node, _exponential(ctx, float_input(ctx, node, 0), node.number("alpha", 1.0)))
 
 
 @lowering("Celu")
 def celu(ctx: Context, node: SourceNode) -> None:
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
-    alpha = node.float("alpha", 1.0)
+    alpha = node.number("alpha", 1.0)
     ctx.bind(node, _exponential(ctx, float_input(ctx, node, 0), alpha, alpha))
 
 
 @lowering("Selu")
 def selu(ctx: Context, node: SourceNode) -> None:
     """gamma * Elu(x, alpha). Source of the defaults: ONNX specification of Selu."""
-    inner = _exponential(ctx, float_input(ctx, node, 0), node.float("alpha", 1.67326319217681884765625))
-    ctx.bind(node, ctx.emit(ops.Mul(), [inner, _f(node.float("gamma", 1.05070102214813232421875))]))
+    inner = _exponential(ctx, float_input(ctx, node, 0), node.number("alpha", 1.67326319217681884765625))
+    ctx.bind(node, ctx.emit(ops.Mul(), [inner, _f(node.number("gamma", 1.05070102214813232421875))]))
 
 
 @lowering("Gelu")
@@ -156,7 +165,7 @@ def gelu(ctx: Context, node: SourceNode) -> None:
 def thresholded_relu(ctx: Context, node: SourceNode) -> None:
     """x where x > alpha, else 0."""
     x = float_input(ctx, node, 0)
-    above = ctx.emit(ops.Greater(), [x, _f(node.float("alpha", 1.0))], aside=True)
+    above = ctx.emit(ops.Greater(), [x, _f(node.number("alpha", 1.0))], aside=True)
     ctx.bind(node, ctx.emit(ops.SelectV2(), [above, x, _f(0)]))
 
 
@@ -164,7 +173,7 @@ def _along_last(ctx: Context, node: SourceNode, op: Operator) -> None:
     """Apply ``op``, which works along the last axis, along the node's axis."""
     x = float_input(ctx, node, 0)
     rank = len(x.shape)
-    axis = axis_of(node, node.int("axis", 1 if node.opset < 13 else -1), rank)
+    axis = axis_of(node, node.integer("axis", 1 if node.opset < 13 else -1), rank)
     if node.opset < 13 and axis != rank - 1:
         # Before operator set 13, everything from the axis on is one row.
         rows = int(np.prod(x.shape[:axis], dtype=np.int64))

@@ -18,7 +18,7 @@ def conv(ctx: Context, node: SourceNode) -> None:
     """Cross-correlation with constant weights OIHW; pads that TFLite does not have become a PAD."""
     x = float_input(ctx, node, 0, (3, 4))
     weights = ctx.known(node, 1, "the kernel")
-    group = node.int("group", 1)
+    group = node.integer("group", 1)
     _check(node, x, weights, group)
     window = window_of(ctx, node, x.shape[2:], weights.shape[2:])
     picture, padding = fitted(ctx, ctx.as_picture(x), window)
@@ -31,8 +31,10 @@ def _check(node: SourceNode, x: Tensor, weights: Array, group: int) -> None:
     if weights.ndim != len(x.shape):
         raise node.problem(f"a kernel of shape {list(weights.shape)} for an input of {len(x.shape)} dimensions")
     if group < 1 or weights.shape[1] * group != x.shape[1] or weights.shape[0] % group:
-        raise node.problem(f"the input has {x.shape[1]} channels, {group} group(s) of a kernel {list(weights.shape)} take "
-                           f"{weights.shape[1] * group}")
+        raise node.problem(
+            f"the input has {x.shape[1]} channels, {group} group(s) of a kernel {list(weights.shape)} take "
+            f"{weights.shape[1] * group}"
+        )
     kernel = node.ints("kernel_shape")
     if kernel is not None and tuple(kernel) != weights.shape[2:]:
         raise node.problem(f"kernel_shape {kernel} differs from the kernel {list(weights.shape)}")
@@ -48,23 +50,36 @@ def bias_of(ctx: Context, node: SourceNode, index: int, channels: int) -> Array:
     return bias.reshape(-1)
 
 
-def _emit(ctx: Context, node: SourceNode, x: Tensor, weights: Array, bias: Array, group: int, window: Window,
-          padding: Padding) -> Tensor:
+def _emit(
+    ctx: Context, node: SourceNode, x: Tensor, weights: Array, bias: Array, group: int, window: Window, padding: Padding
+) -> Tensor:
     name = node.inputs[1]
     if group > 1 and weights.shape[1] == 1:
         kernel = ctx.constant(kernel_4d(weights).transpose(1, 2, 3, 0), name)
         depthwise = ops.DepthwiseConv2D(
-            padding=padding, stride_h=window.strides[0], stride_w=window.strides[1], depth_multiplier=weights.shape[0] // group,
-            dilation_h_factor=window.dilations[0], dilation_w_factor=window.dilations[1])
+            padding=padding,
+            stride_h=window.strides[0],
+            stride_w=window.strides[1],
+            depth_multiplier=weights.shape[0] // group,
+            dilation_h_factor=window.dilations[0],
+            dilation_w_factor=window.dilations[1],
+        )
         return ctx.emit(depthwise, [x, kernel, bias])
-    plain = ops.Conv2D(padding=padding, stride_h=window.strides[0], stride_w=window.strides[1],
-                       dilation_h_factor=window.dilations[0], dilation_w_factor=window.dilations[1])
+    plain = ops.Conv2D(
+        padding=padding,
+        stride_h=window.strides[0],
+        stride_w=window.strides[1],
+        dilation_h_factor=window.dilations[0],
+        dilation_w_factor=window.dilations[1],
+    )
     kernel_ohwi = kernel_4d(weights).transpose(0, 2, 3, 1)
     if group == 1:
         return ctx.emit(plain, [x, ctx.constant(kernel_ohwi, name), bias])
     # Compilers for NPUs do not take CONV_2D's own groups, so each group is a convolution of its own.
     parts = ctx.emit_all(ops.Split(num_splits=group), [np.array(3, np.int32), x], aside=True)
     kernels, biases = np.split(kernel_ohwi, group), np.split(bias, group)
-    results = [ctx.emit(plain, [part, ctx.constant(k, f"{name}/{i}"), b], aside=True)
-               for i, (part, k, b) in enumerate(zip(parts, kernels, biases, strict=True))]
+    results = [
+        ctx.emit(plain, [part, ctx.constant(k, f"{name}/{i}"), b], aside=True)
+        for i, (part, k, b) in enumerate(zip(parts, kernels, biases, strict=True))
+    ]
     return ctx.emit(ops.Concatenation(axis=3), results)

@@ -16,8 +16,18 @@ from vitrify.ir import DType, Operator, Tensor
 _BINARY: dict[str, type[Operator]] = {"Add": ops.Add, "Sub": ops.Sub, "Mul": ops.Mul, "Div": ops.Div}
 _MANY: dict[str, type[Operator]] = {"Max": ops.Maximum, "Min": ops.Minimum, "Sum": ops.Add}
 _UNARY: dict[str, type[Operator]] = {
-    "Sqrt": ops.Sqrt, "Exp": ops.Exp, "Log": ops.Log, "Abs": ops.Abs, "Neg": ops.Neg, "Sin": ops.Sin, "Cos": ops.Cos,
-    "Floor": ops.Floor, "Ceil": ops.Ceil, "Round": ops.Round, "Sign": ops.Sign}
+    "Sqrt": ops.Sqrt,
+    "Exp": ops.Exp,
+    "Log": ops.Log,
+    "Abs": ops.Abs,
+    "Neg": ops.Neg,
+    "Sin": ops.Sin,
+    "Cos": ops.Cos,
+    "Floor": ops.Floor,
+    "Ceil": ops.Ceil,
+    "Round": ops.Round,
+    "Sign": ops.Sign,
+}
 
 
 def same_types(ctx: Context, node: SourceNode) -> list[Tensor]:
@@ -84,8 +94,12 @@ def power(ctx: Context, node: SourceNode) -> None:
     x, exponent = float_input(ctx, node, 0), ctx.array(node, 1)
     if exponent is not None and exponent.size == 1:
         value = float(exponent.reshape(-1)[0])
-        shortcuts = {1.0: lambda: x, 2.0: lambda: ctx.emit(ops.Mul(), [x, x]), 0.5: lambda: ctx.emit(ops.Sqrt(), [x]),
-                     3.0: lambda: ctx.emit(ops.Mul(), [ctx.emit(ops.Mul(), [x, x], aside=True), x])}
+        shortcuts = {
+            1.0: lambda: x,
+            2.0: lambda: ctx.emit(ops.Mul(), [x, x]),
+            0.5: lambda: ctx.emit(ops.Sqrt(), [x]),
+            3.0: lambda: ctx.emit(ops.Mul(), [ctx.emit(ops.Mul(), [x, x], aside=True), x]),
+        }
         if value in shortcuts and exponent.ndim <= len(x.shape):
             return ctx.bind(node, shortcuts[value]())
         return ctx.bind(node, ctx.emit(ops.Pow(), [x, exponent.astype(np.float32)]))
@@ -112,8 +126,6 @@ def cast_op(source: DType, target: DType) -> Operator:
 @lowering("Mod")
 def modulo(ctx: Context, node: SourceNode) -> None:
     """Integer remainder with the divisor's sign."""
-    if node.int("fmod"):
+    if node.integer("fmod"):
         raise ctx.unsupported(node, "fmod=1 (the dividend's sign) is not converted")
     ctx.bind(node, ctx.emit(ops.FloorMod(), same_types(ctx, node)))
-
-

@@ -6,8 +6,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.folding import slices, split_sizes
 from vitrify.importers.onnx.registry import axis_of, lowering
+from vitrify.importers.onnx.rules import slices, split_sizes
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
 
@@ -16,10 +16,10 @@ from vitrify.ir import Tensor
 def concat(ctx: Context, node: SourceNode) -> None:
     """Along one axis; a single input passes through, empty ones are left out."""
     inputs = [ctx.tensor(node, i) for i in range(len(node.inputs))]
-    axis = axis_of(node, node.int("axis", 1), len(inputs[0].shape))
+    axis = axis_of(node, node.integer("axis", 1), len(inputs[0].shape))
     if len({t.dtype for t in inputs}) > 1:
         raise node.problem(f"its inputs have different element types: {', '.join(str(t.type) for t in inputs)}")
-    rests = {(*t.shape[:axis], *t.shape[axis + 1:]) for t in inputs}
+    rests = {(*t.shape[:axis], *t.shape[axis + 1 :]) for t in inputs}
     if len(rests) > 1:
         raise node.problem(f"its inputs differ off axis {axis}: {', '.join(str(t.type) for t in inputs)}")
     filled = [t for t in inputs if t.shape[axis]] or inputs[:1]
@@ -30,7 +30,7 @@ def concat(ctx: Context, node: SourceNode) -> None:
 def split(ctx: Context, node: SourceNode) -> None:
     """Equal parts, or parts of given sizes, along one axis."""
     x = ctx.tensor(node, 0)
-    axis = axis_of(node, node.int("axis"), len(x.shape))
+    axis = axis_of(node, node.integer("axis"), len(x.shape))
     given = ctx.known(node, 1, "the list of sizes").tolist() if ctx.present(node, 1) else None
     sizes = split_sizes(node, x.shape[axis], given)
     place = np.array(axis, np.int32)
@@ -45,7 +45,10 @@ def split(ctx: Context, node: SourceNode) -> None:
 def slice_(ctx: Context, node: SourceNode) -> None:
     """Ranges along axes, with any step; the bounds are constants."""
     x = ctx.tensor(node, 0)
-    bounds = [None, *(ctx.known(node, i, "a bound") if ctx.present(node, i) else None for i in range(1, len(node.inputs)))]
+    bounds = [
+        None,
+        *(ctx.known(node, i, "a bound") if ctx.present(node, i) else None for i in range(1, len(node.inputs))),
+    ]
     ctx.bind(node, sliced(ctx, node, x, slices(node, x.shape, bounds)))
 
 
@@ -63,5 +66,7 @@ def sliced(ctx: Context, node: SourceNode, x: Tensor, ranges: list[slice]) -> Te
     ends = [s[-1] + (1 if s.step > 0 else -1) for s in spans]
     # An end before the first element cannot be written as a number (-1 means the last): the mask says "to the border".
     mask = sum(1 << i for i, end in enumerate(ends) if end < 0)
-    return ctx.emit(ops.StridedSlice(end_mask=mask), [x, begins, np.array(ends, np.int32),
-                                                     np.array([s.step for s in spans], np.int32)])
+    return ctx.emit(
+        ops.StridedSlice(end_mask=mask),
+        [x, begins, np.array(ends, np.int32), np.array([s.step for s in spans], np.int32)],
+    )

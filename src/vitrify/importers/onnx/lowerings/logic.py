@@ -12,8 +12,15 @@ from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Operator
 
 _COMPARISONS: dict[str, type[Operator]] = {
-    "Equal": ops.Equal, "Greater": ops.Greater, "GreaterOrEqual": ops.GreaterEqual, "Less": ops.Less,
-    "LessOrEqual": ops.LessEqual, "And": ops.LogicalAnd, "Or": ops.LogicalOr, "Xor": ops.NotEqual}
+    "Equal": ops.Equal,
+    "Greater": ops.Greater,
+    "GreaterOrEqual": ops.GreaterEqual,
+    "Less": ops.Less,
+    "LessOrEqual": ops.LessEqual,
+    "And": ops.LogicalAnd,
+    "Or": ops.LogicalOr,
+    "Xor": ops.NotEqual,
+}
 
 
 @lowering(*_COMPARISONS)

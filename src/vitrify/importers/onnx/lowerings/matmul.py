@@ -52,19 +52,24 @@ def _batched(ctx: Context, a: Tensor, b: Tensor) -> Tensor:
 def gemm(ctx: Context, node: SourceNode) -> None:
     """alpha * A' @ B' + beta * C, where ' is an optional transpose."""
     a, b = float_input(ctx, node, 0, (2,)), ctx.array(node, 1)
-    alpha, beta = node.float("alpha", 1.0), node.float("beta", 1.0)
-    if node.int("transA"):
+    alpha, beta = node.number("alpha", 1.0), node.number("beta", 1.0)
+    if node.integer("transA"):
         a = ctx.transpose(a, (1, 0))
     c = ctx.array(node, 2)
     if b is None or b.ndim != 2:
         product = _product(ctx, node, a, alpha)
         return ctx.bind(node, _plus(ctx, node, product, beta))
-    weights = b if node.int("transB") else b.T
+    weights = b if node.integer("transB") else b.T
     if a.shape[1] != weights.shape[1]:
         raise node.problem(f"A has {a.shape[1]} columns, B {weights.shape[1]} rows")
     scaled = weights * np.float32(alpha) if alpha != 1.0 else weights
     outputs = scaled.shape[0]
-    if c is not None and c.size in (1, outputs) and (c.ndim < 2 or c.shape[-1] in (outputs, c.size)) and c.shape[:-1] in ((), (1,)):
+    if (
+        c is not None
+        and c.size in (1, outputs)
+        and (c.ndim < 2 or c.shape[-1] in (outputs, c.size))
+        and c.shape[:-1] in ((), (1,))
+    ):
         bias = np.broadcast_to(c.reshape(-1) * np.float32(beta) if beta != 1.0 else c.reshape(-1), (outputs,))
         return ctx.bind(node, dense(ctx, a, scaled, bias, node.inputs[1]))
     return ctx.bind(node, _plus(ctx, node, dense(ctx, a, scaled, None, node.inputs[1]), beta))
@@ -72,7 +77,7 @@ def gemm(ctx: Context, node: SourceNode) -> None:
 
 def _product(ctx: Context, node: SourceNode, a: Tensor, alpha: float) -> Tensor:
     b = float_input(ctx, node, 1, (2,))
-    y = ctx.emit(ops.BatchMatMul(adj_y=bool(node.int("transB"))), [a, b])
+    y = ctx.emit(ops.BatchMatMul(adj_y=bool(node.integer("transB"))), [a, b])
     return y if alpha == 1.0 else ctx.emit(ops.Mul(), [y, np.array(alpha, np.float32)])
 
 

@@ -18,14 +18,18 @@ from vitrify.ir import Tensor
 def batch_normalization(ctx: Context, node: SourceNode) -> None:
     """With constant statistics: one factor and one term per channel."""
     x = float_input(ctx, node, 0)
-    if node.int("training_mode") or any(node.outputs[1:]):
+    if node.integer("training_mode") or any(node.outputs[1:]):
         raise ctx.unsupported(node, "it is in training mode", "export with model.eval()")
-    scale, bias, mean, variance = (ctx.known(node, i, what).astype(np.float64) for i, what in
-                                   enumerate(("the scale", "the bias", "the mean", "the variance"), 1))
+    scale, bias, mean, variance = (
+        ctx.known(node, i, what).astype(np.float64)
+        for i, what in enumerate(("the scale", "the bias", "the mean", "the variance"), 1)
+    )
     channels = x.shape[1] if len(x.shape) > 1 else x.shape[0]
     if not scale.size == bias.size == mean.size == variance.size == channels:
-        raise node.problem(f"{scale.size}, {bias.size}, {mean.size} and {variance.size} parameters for {channels} channels")
-    factor = scale / np.sqrt(variance + node.float("epsilon", 1e-5))
+        raise node.problem(
+            f"{scale.size}, {bias.size}, {mean.size} and {variance.size} parameters for {channels} channels"
+        )
+    factor = scale / np.sqrt(variance + node.number("epsilon", 1e-5))
     shape = (1, channels, *(1,) * (len(x.shape) - 2)) if len(x.shape) > 1 else (channels,)
     scaled = ctx.emit(ops.Mul(), [x, factor.astype(np.float32).reshape(shape)], aside=True)
     ctx.bind(node, ctx.emit(ops.Add(), [scaled, (bias - mean * factor).astype(np.float32).reshape(shape)]))
@@ -36,8 +40,12 @@ def _normalized(ctx: Context, x: Tensor, axes: Sequence[int], epsilon: float) ->
     over = np.array(axes, np.int32)
     mean = ctx.emit(ops.Mean(keep_dims=True), [x, over], aside=True)
     centred = ctx.emit(ops.Sub(), [x, mean], aside=True)
-    variance = ctx.emit(ops.Mean(keep_dims=True), [ctx.emit(ops.Mul(), [centred, centred], aside=True), over], aside=True)
-    factor = ctx.emit(ops.Rsqrt(), [ctx.emit(ops.Add(), [variance, np.array(epsilon, np.float32)], aside=True)], aside=True)
+    variance = ctx.emit(
+        ops.Mean(keep_dims=True), [ctx.emit(ops.Mul(), [centred, centred], aside=True), over], aside=True
+    )
+    factor = ctx.emit(
+        ops.Rsqrt(), [ctx.emit(ops.Add(), [variance, np.array(epsilon, np.float32)], aside=True)], aside=True
+    )
     return ctx.emit(ops.Mul(), [centred, factor])
 
 
@@ -52,8 +60,8 @@ def layer_normalization(ctx: Context, node: SourceNode) -> None:
     x = float_input(ctx, node, 0)
     if any(node.outputs[1:]):
         raise ctx.unsupported(node, "its outputs of mean and deviation are not converted")
-    axis = axis_of(node, node.int("axis", -1), len(x.shape))
-    y = _normalized(ctx, x, range(axis, len(x.shape)), node.float("epsilon", 1e-5))
+    axis = axis_of(node, node.integer("axis", -1), len(x.shape))
+    y = _normalized(ctx, x, range(axis, len(x.shape)), node.number("epsilon", 1e-5))
     ctx.bind(node, _affine(ctx, y, ctx.tensor(node, 1), ctx.tensor(node, 2) if ctx.present(node, 2) else None))
 
 
@@ -63,7 +71,7 @@ def instance_normalization(ctx: Context, node: SourceNode) -> None:
     x = float_input(ctx, node, 0)
     shape = (1, x.shape[1], *(1,) * (len(x.shape) - 2))
     scale, bias = (ctx.known(node, i, "the scale or bias").reshape(shape) for i in (1, 2))
-    y = _normalized(ctx, x, range(2, len(x.shape)), node.float("epsilon", 1e-5))
+    y = _normalized(ctx, x, range(2, len(x.shape)), node.number("epsilon", 1e-5))
     ctx.bind(node, _affine(ctx, y, scale, bias))
 
 
@@ -71,8 +79,8 @@ def instance_normalization(ctx: Context, node: SourceNode) -> None:
 def lp_normalization(ctx: Context, node: SourceNode) -> None:
     """x over its norm along an axis."""
     x = float_input(ctx, node, 0)
-    axis = np.array([axis_of(node, node.int("axis", -1), len(x.shape))], np.int32)
-    if node.int("p", 2) == 1:
+    axis = np.array([axis_of(node, node.integer("axis", -1), len(x.shape))], np.int32)
+    if node.integer("p", 2) == 1:
         norm = ctx.emit(ops.Sum(keep_dims=True), [ctx.emit(ops.Abs(), [x], aside=True), axis], aside=True)
     else:
         squares = ctx.emit(ops.Mul(), [x, x], aside=True)

@@ -6,20 +6,23 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.folding import limit, padding
 from vitrify.importers.onnx.lowerings.joining import sliced
 from vitrify.importers.onnx.registry import lowering
+from vitrify.importers.onnx.rules import limit, padding
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
 
-REFLECT = 0     # MirrorPadMode. Source: TFLite schema.
+REFLECT = 0  # MirrorPadMode. Source: TFLite schema.
 
 
 @lowering("Pad")
 def pad(ctx: Context, node: SourceNode) -> None:
     """Negative pads cut, positive ones extend by the node's mode."""
     x = ctx.tensor(node, 0)
-    known = [None, *(ctx.known(node, i, "the padding") if ctx.present(node, i) else None for i in range(1, len(node.inputs)))]
+    known = [
+        None,
+        *(ctx.known(node, i, "the padding") if ctx.present(node, i) else None for i in range(1, len(node.inputs))),
+    ]
     pads, value = padding(node, known, len(x.shape))
     ranges = [slice(max(-b, 0), d - max(-a, 0)) for d, (b, a) in zip(x.shape, pads, strict=True)]
     x = sliced(ctx, node, x, ranges)

@@ -18,10 +18,21 @@ _NON_NEGATIVE = (ops.Relu, ops.Relu6, ops.Relu0To1, ops.Logistic, ops.Softmax, o
 _KEEPS_SIGN = (ops.MaxPool2D, ops.AveragePool2D, ops.Transpose, ops.Reshape, ops.Pad, ops.Slice, ops.Concatenation)
 
 
-def _pool(ctx: Context, node: SourceNode, kind: type[ops.MaxPool2D | ops.AveragePool2D], x: Tensor, window: Window,
-          padding: Padding) -> Tensor:
-    op: Operator = kind(padding=padding, stride_h=window.strides[0], stride_w=window.strides[1],
-                        filter_height=window.kernel[0], filter_width=window.kernel[1])
+def _pool(
+    ctx: Context,
+    node: SourceNode,
+    kind: type[ops.MaxPool2D | ops.AveragePool2D],
+    x: Tensor,
+    window: Window,
+    padding: Padding,
+) -> Tensor:
+    op: Operator = kind(
+        padding=padding,
+        stride_h=window.strides[0],
+        stride_w=window.strides[1],
+        filter_height=window.kernel[0],
+        filter_width=window.kernel[1],
+    )
     return ctx.emit(op, [x])
 
 
@@ -35,7 +46,7 @@ def _read(ctx: Context, node: SourceNode) -> tuple[Tensor, Tensor, Window]:
     if window.dilations != (1, 1):
         raise ctx.unsupported(node, f"dilations {list(window.dilations)}; only 1 is converted")
     picture = ctx.as_picture(x)
-    if node.int("ceil_mode") and node.string("auto_pad", "NOTSET") == "NOTSET":
+    if node.integer("ceil_mode") and node.string("auto_pad", "NOTSET") == "NOTSET":
         window = _ceiled(window, picture.shape[1:3])
     return x, picture, window
 
@@ -46,7 +57,7 @@ def _ceiled(window: Window, size: tuple[int, ...]) -> Window:
         padded = size[i] + window.before[i] + window.after[i]
         count = -(-(padded - window.kernel[i]) // window.strides[i]) + 1
         if (count - 1) * window.strides[i] >= size[i] + window.before[i]:
-            count -= 1          # a window that begins in the padding behind is left out
+            count -= 1  # a window that begins in the padding behind is left out
         after[i] += max((count - 1) * window.strides[i] + window.kernel[i] - padded, 0)
     return replace(window, after=(after[0], after[1]))
 
@@ -73,7 +84,9 @@ def _padded_max(ctx: Context, node: SourceNode, x: Tensor, window: Window) -> Te
         thin = replace(window.unpadded(), kernel=(1, 1))
         return _pool(ctx, node, ops.MaxPool2D, y, thin, Padding.VALID)
     lowest = float(np.finfo(np.float32).min)
-    return _pool(ctx, node, ops.MaxPool2D, pad_picture(ctx, x, window.before, window.after, lowest), window, Padding.VALID)
+    return _pool(
+        ctx, node, ops.MaxPool2D, pad_picture(ctx, x, window.before, window.after, lowest), window, Padding.VALID
+    )
 
 
 def is_non_negative(x: Tensor, depth: int = 8) -> bool:
@@ -89,14 +102,19 @@ def is_non_negative(x: Tensor, depth: int = 8) -> bool:
 
 @lowering("AveragePool")
 def average_pool(ctx: Context, node: SourceNode) -> None:
-    """The mean under a window. Where the number of elements that count differs from TFLite's, a factor per place corrects it."""
+    """The mean under a window; a factor per place corrects it where TFLite counts other elements."""
     x, picture, window = _read(ctx, node)
     declared = window_of(ctx, node, x.shape[2:], node.ints("kernel_shape") or [])
-    counts = _counts(picture.shape[1:3], window, declared if node.int("count_include_pad") else declared.unpadded(), declared)
+    counts = _counts(
+        picture.shape[1:3], window, declared if node.integer("count_include_pad") else declared.unpadded(), declared
+    )
     area = window.kernel[0] * window.kernel[1]
-    if window.is_padded and window.is_same(picture.shape[1:3]) and np.array_equal(
-            counts, _counts(picture.shape[1:3], window, declared.unpadded(), declared)):
-        y = _pool(ctx, node, ops.AveragePool2D, picture, window, Padding.SAME)      # SAME counts only what is inside
+    if (
+        window.is_padded
+        and window.is_same(picture.shape[1:3])
+        and np.array_equal(counts, _counts(picture.shape[1:3], window, declared.unpadded(), declared))
+    ):
+        y = _pool(ctx, node, ops.AveragePool2D, picture, window, Padding.SAME)  # SAME counts only what is inside
     else:
         padded, padding = pad_picture(ctx, picture, window.before, window.after), Padding.VALID
         y = _pool(ctx, node, ops.AveragePool2D, padded, window, padding)
@@ -110,9 +128,9 @@ def _counts(size: tuple[int, ...], window: Window, counted: Window, declared: Wi
     sides = []
     for i in (0, 1):
         inside = np.zeros(window.before[i] + size[i] + window.after[i])
-        inside[window.before[i] - counted.before[i]:window.before[i] + size[i] + counted.after[i]] = 1
+        inside[window.before[i] - counted.before[i] : window.before[i] + size[i] + counted.after[i]] = 1
         starts = np.arange(0, len(inside) - window.kernel[i] + 1, window.strides[i])
-        sides.append(np.array([inside[s:s + window.kernel[i]].sum() for s in starts]))
+        sides.append(np.array([inside[s : s + window.kernel[i]].sum() for s in starts]))
     return np.outer(sides[0], sides[1])
 
 
@@ -130,5 +148,3 @@ def global_max_pool(ctx: Context, node: SourceNode) -> None:
     x = float_input(ctx, node, 0)
     axes = np.arange(2, len(x.shape), dtype=np.int32)
     ctx.bind(node, ctx.emit(ops.ReduceMax(keep_dims=True), [x, axes]))
-
-

@@ -13,13 +13,18 @@ from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Operator, Tensor
 
 _REDUCERS: dict[str, Callable[..., Operator]] = {
-    "ReduceMean": ops.Mean, "ReduceSum": ops.Sum, "ReduceMax": ops.ReduceMax, "ReduceMin": ops.ReduceMin, "ReduceProd": ops.ReduceProd}
+    "ReduceMean": ops.Mean,
+    "ReduceSum": ops.Sum,
+    "ReduceMax": ops.ReduceMax,
+    "ReduceMin": ops.ReduceMin,
+    "ReduceProd": ops.ReduceProd,
+}
 
 
 def _axes(ctx: Context, node: SourceNode, x: Tensor) -> Array | None:
     """The axes as TFLite takes them; None when the node does nothing."""
     axes = axes_of(ctx, node, len(x.shape))
-    if not axes and node.int("noop_with_empty_axes"):
+    if not axes and node.integer("noop_with_empty_axes"):
         return None
     return np.array(sorted(axes) if axes else range(len(x.shape)), np.int32)
 
@@ -28,7 +33,7 @@ def _reduce(ctx: Context, node: SourceNode, x: Tensor, op: Callable[..., Operato
     axes = _axes(ctx, node, x)
     if axes is None:
         return x
-    return ctx.emit(op(keep_dims=bool(node.int("keepdims", 1))), [x, axes])
+    return ctx.emit(op(keep_dims=bool(node.integer("keepdims", 1))), [x, axes])
 
 
 def _plain(op: Callable[..., Operator]) -> Callable[[Context, SourceNode], None]:
@@ -76,10 +81,13 @@ def reduce_log_sum_exp(ctx: Context, node: SourceNode) -> None:
     if axes is None:
         return ctx.bind(node, x)
     top = ctx.emit(ops.ReduceMax(keep_dims=True), [x, axes], aside=True)
-    total = ctx.emit(ops.Sum(keep_dims=True), [ctx.emit(ops.Exp(), [ctx.emit(ops.Sub(), [x, top], aside=True)], aside=True), axes],
-                     aside=True)
+    total = ctx.emit(
+        ops.Sum(keep_dims=True),
+        [ctx.emit(ops.Exp(), [ctx.emit(ops.Sub(), [x, top], aside=True)], aside=True), axes],
+        aside=True,
+    )
     y = ctx.emit(ops.Add(), [ctx.emit(ops.Log(), [total], aside=True), top])
-    kept = [d for i, d in enumerate(y.shape) if node.int("keepdims", 1) or i not in axes.tolist()]
+    kept = [d for i, d in enumerate(y.shape) if node.integer("keepdims", 1) or i not in axes.tolist()]
     return ctx.bind(node, ctx.reshape(y, kept))
 
 
@@ -87,13 +95,13 @@ def reduce_log_sum_exp(ctx: Context, node: SourceNode) -> None:
 def arg(ctx: Context, node: SourceNode) -> None:
     """The place of the largest (smallest) value along an axis, the first of several equal ones."""
     x = ctx.tensor(node, 0)
-    if node.int("select_last_index"):
+    if node.integer("select_last_index"):
         raise ctx.unsupported(node, "select_last_index=1; the first of equal values is taken")
-    axis = axis_of(node, node.int("axis"), len(x.shape))
+    axis = axis_of(node, node.integer("axis"), len(x.shape))
     kind = ops.ArgMax if node.kind == "ArgMax" else ops.ArgMin
     y = ctx.emit(kind(output_type=DType.INT32.value), [x, np.array(axis, np.int32)])
-    shape = [*x.shape[:axis], 1, *x.shape[axis + 1:]]
-    ctx.bind(node, ctx.reshape(y, shape) if node.int("keepdims", 1) else y)
+    shape = [*x.shape[:axis], 1, *x.shape[axis + 1 :]]
+    ctx.bind(node, ctx.reshape(y, shape) if node.integer("keepdims", 1) else y)
 
 
 @lowering("CumSum")
@@ -101,5 +109,5 @@ def cumsum(ctx: Context, node: SourceNode) -> None:
     """Running sums along an axis."""
     x = ctx.tensor(node, 0)
     axis = axis_of(node, int(ctx.known(node, 1, "the axis").reshape(-1)[0]), len(x.shape))
-    op = ops.Cumsum(exclusive=bool(node.int("exclusive")), reverse=bool(node.int("reverse")))
+    op = ops.Cumsum(exclusive=bool(node.integer("exclusive")), reverse=bool(node.integer("reverse")))
     ctx.bind(node, ctx.emit(op, [x, np.array(axis, np.int32)]))

@@ -15,8 +15,8 @@ from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Tensor
 
-_TOLERANCE = 1e-5       # of an interpolation weight
-_FLAGS = ((False, True), (False, False), (True, False))     # (align_corners, half_pixel_centers)
+_TOLERANCE = 1e-5  # of an interpolation weight
+_FLAGS = ((False, True), (False, False), (True, False))  # (align_corners, half_pixel_centers)
 
 
 @lowering("Resize", "Upsample")
@@ -41,24 +41,30 @@ def resize(ctx: Context, node: SourceNode) -> None:
         if all(np.abs(a - b).max() <= _TOLERANCE for a, b in zip(own, wanted, strict=True)):
             y = ctx.emit(kind(align_corners=align, half_pixel_centers=half), [picture, places])
             return ctx.bind(node, ctx.from_picture(y, len(x.shape)))
-    raise ctx.unsupported(node, f"{form} from {list(x.shape[2:])} to {sizes[2:]} has no equal in TFLite",
-                          "use coordinate_transformation_mode half_pixel, asymmetric or align_corners (PyTorch: an integer "
-                          "scale factor, or align_corners=True)")
+    raise ctx.unsupported(
+        node,
+        f"{form} from {list(x.shape[2:])} to {sizes[2:]} has no equal in TFLite",
+        "use coordinate_transformation_mode half_pixel, asymmetric or align_corners (PyTorch: an integer "
+        "scale factor, or align_corners=True)",
+    )
 
 
 def _form(ctx: Context, node: SourceNode, mode: str) -> str:
     if mode not in ("nearest", "linear", "bilinear"):
         raise ctx.unsupported(node, f"mode '{mode}'; nearest and linear are converted")
-    if node.int("antialias"):
+    if node.integer("antialias"):
         raise ctx.unsupported(node, "antialias=1 is not converted")
     if node.string("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise ctx.unsupported(node, f"keep_aspect_ratio_policy '{node.string('keep_aspect_ratio_policy')}' is not converted")
+        raise ctx.unsupported(
+            node, f"keep_aspect_ratio_policy '{node.string('keep_aspect_ratio_policy')}' is not converted"
+        )
     coordinates = _coordinates(node)
     return f"mode {mode}, coordinates {coordinates}" + (f", {_rounding(node)}" if mode == "nearest" else "")
 
 
 def _extents(ctx: Context, node: SourceNode, x: Tensor) -> tuple[list[int], list[float]]:
     """Output sizes and scales of every dimension, from attributes or inputs of any operator set."""
+
     def known(index: int, what: str) -> Array | None:
         found = ctx.known(node, index, what) if ctx.present(node, index) else None
         return found if found is not None and found.size else None
@@ -97,7 +103,7 @@ def _rounding(node: SourceNode) -> str:
 
 
 def _source(node: SourceNode, extent: int, size: int, scale: float) -> Array:
-    """Where each output place lies in the input. Source: ONNX specification of Resize, coordinate_transformation_mode."""
+    """Where each output place lies in the input. Source: ONNX, Resize, coordinate_transformation_mode."""
     places = np.arange(size, dtype=np.float64)
     mode = _coordinates(node)
     if mode == "align_corners":
@@ -123,9 +129,12 @@ def _matrix(node: SourceNode, mode: str, extent: int, size: int, scale: float) -
         return _weights(np.clip(places, 0, extent - 1), extent)
     rounding = _rounding(node)
     rounded = {
-        "round_prefer_floor": lambda: np.ceil(places - 0.5), "round_prefer_ceil": lambda: np.floor(places + 0.5),
-        "floor": lambda: np.floor(places), "ceil": lambda: np.ceil(places),
-        "simple": lambda: np.ceil(places) if scale < 1 else np.floor(places)}.get(rounding)
+        "round_prefer_floor": lambda: np.ceil(places - 0.5),
+        "round_prefer_ceil": lambda: np.floor(places + 0.5),
+        "floor": lambda: np.floor(places),
+        "ceil": lambda: np.ceil(places),
+        "simple": lambda: np.ceil(places) if scale < 1 else np.floor(places),
+    }.get(rounding)
     if rounded is None:
         raise node.problem(f"nearest_mode '{rounding}' is unknown")
     return _one_hot(rounded(), extent)
@@ -138,7 +147,7 @@ def _one_hot(places: Array, extent: int) -> Array:
 def _weights(places: Array, extent: int) -> Array:
     low = np.floor(places)
     part = (places - low)[:, None]
-    return _one_hot(low, extent) * (1 - part) + _one_hot(low + 1, extent) * part
+    return np.asarray(_one_hot(low, extent) * (1 - part) + _one_hot(low + 1, extent) * part)
 
 
 def _tflite(mode: str, extent: int, size: int, align: bool, half: bool) -> Array:
@@ -146,11 +155,12 @@ def _tflite(mode: str, extent: int, size: int, align: bool, half: bool) -> Array
 
     Source: TFLite kernels/internal/reference/resize_bilinear.h and resize_nearest_neighbor.h.
     """
-    scale = np.float32(extent - 1) / np.float32(size - 1) if align and size > 1 else np.float32(extent) / np.float32(size)
+    scale = (
+        np.float32(extent - 1) / np.float32(size - 1) if align and size > 1 else np.float32(extent) / np.float32(size)
+    )
     places = np.arange(size, dtype=np.float32)
     if mode == "nearest":
         moved = (places + np.float32(0.5 if half else 0)) * scale
         return _one_hot(np.floor(moved + np.float32(0.5)) if align else np.floor(moved), extent)
     moved = (places + np.float32(0.5)) * scale - np.float32(0.5) if half else places * scale
     return _weights(np.clip(moved, 0, extent - 1).astype(np.float64), extent)
-

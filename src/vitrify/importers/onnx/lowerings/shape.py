@@ -6,10 +6,10 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, graph_dtype
-from vitrify.importers.onnx.folding import limit, target_shape
 from vitrify.importers.onnx.lowerings.elementwise import cast_op
 from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.registry import axes_of, axis_of, lowering
+from vitrify.importers.onnx.rules import limit, target_shape
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.importers.onnx.tensors import BFLOAT16, DTYPES
 
@@ -32,7 +32,7 @@ def reshape(ctx: Context, node: SourceNode) -> None:
 def flatten(ctx: Context, node: SourceNode) -> None:
     """Two dimensions: what is before the axis, and the rest."""
     x = ctx.tensor(node, 0)
-    axis = node.int("axis", 1)
+    axis = node.integer("axis", 1)
     axis += len(x.shape) if axis < 0 else 0
     rows = int(np.prod(x.shape[:axis], dtype=np.int64))
     ctx.bind(node, ctx.reshape(x, (rows, x.size // max(rows, 1))))
@@ -74,9 +74,9 @@ def transpose(ctx: Context, node: SourceNode) -> None:
 
 @lowering("Cast", "CastLike")
 def cast(ctx: Context, node: SourceNode) -> None:
-    """Another element type; between types that are one in the graph (int64 and int32, float64 and float32) nothing happens."""
+    """Another element type; nothing between types that are one in the graph (int64 and int32, float64 and float32)."""
     x = ctx.tensor(node, 0)
-    to = node.int("to", 1)
+    to = node.integer("to", 1)
     if to not in DTYPES and to != BFLOAT16:
         raise ctx.unsupported(node, f"a cast to the element type number {to}")
     target = ctx.tensor(node, 1).dtype if node.kind == "CastLike" else graph_dtype(DTYPES.get(to, "float32"))
@@ -111,7 +111,7 @@ def tile(ctx: Context, node: SourceNode) -> None:
 def depth_to_space(ctx: Context, node: SourceNode) -> None:
     """Channels to blocks of pixels; the CRD order is brought into TFLite's (DCR) before."""
     x = float_input(ctx, node, 0, (4,))
-    block = node.int("blocksize", 1)
+    block = node.integer("blocksize", 1)
     n, h, w, c = (y := ctx.channel_last(x)).shape
     if block < 1 or c % (block * block):
         raise node.problem(f"{c} channels are no multiple of {block} x {block}")
@@ -125,7 +125,7 @@ def depth_to_space(ctx: Context, node: SourceNode) -> None:
 @lowering("SpaceToDepth")
 def space_to_depth(ctx: Context, node: SourceNode) -> None:
     """Blocks of pixels to channels."""
-    x, block = float_input(ctx, node, 0, (4,)), node.int("blocksize", 1)
+    x, block = float_input(ctx, node, 0, (4,)), node.integer("blocksize", 1)
     if block < 1 or x.shape[2] % block or x.shape[3] % block:
         raise node.problem(f"{x.type} is no multiple of {block} in height and width")
     ctx.bind(node, ctx.channel_first(ctx.emit(ops.SpaceToDepth(block_size=block), [ctx.channel_last(x)])))

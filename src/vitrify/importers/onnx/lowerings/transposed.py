@@ -16,10 +16,10 @@ from vitrify.ops import Padding
 
 @lowering("ConvTranspose")
 def conv_transpose(ctx: Context, node: SourceNode) -> None:
-    """The gradient of a convolution. Groups become zeros in one dense kernel, dilation zeros between its taps: both exact."""
+    """The gradient of a convolution. Groups and dilations become zeros in one dense kernel, which is exact."""
     x = float_input(ctx, node, 0, (3, 4))
     weights = ctx.known(node, 1, "the kernel")
-    group = node.int("group", 1)
+    group = node.integer("group", 1)
     if weights.ndim != len(x.shape) or weights.shape[0] != x.shape[1] or group < 1 or weights.shape[0] % group:
         raise node.problem(f"a kernel of shape {list(weights.shape)} in {group} group(s) for the input {x.type}")
     rank = len(x.shape) - 2
@@ -45,7 +45,7 @@ def _dilated(kernel: Array, dilations: tuple[int, int]) -> Array:
         return kernel
     h, w = ((extent - 1) * d + 1 for extent, d in zip(kernel.shape[2:], dilations, strict=True))
     wide = np.zeros((*kernel.shape[:2], h, w), kernel.dtype)
-    wide[:, :, ::dilations[0], ::dilations[1]] = kernel
+    wide[:, :, :: dilations[0], :: dilations[1]] = kernel
     return wide
 
 
@@ -57,12 +57,13 @@ def _dense(kernel: Array, group: int) -> Array:
     dense = np.zeros((kernel.shape[0], outputs * group, *kernel.shape[2:]), kernel.dtype)
     for g in range(group):
         rows = slice(g * inputs, (g + 1) * inputs)
-        dense[rows, g * outputs:(g + 1) * outputs] = kernel[rows]
+        dense[rows, g * outputs : (g + 1) * outputs] = kernel[rows]
     return dense
 
 
-def _crop(node: SourceNode, rank: int, size: tuple[int, ...], strides: tuple[int, int],
-          full: list[int]) -> tuple[list[int], list[int]]:
+def _crop(
+    node: SourceNode, rank: int, size: tuple[int, ...], strides: tuple[int, int], full: list[int]
+) -> tuple[list[int], list[int]]:
     """Where the output begins in the whole result, and its extents. Source: ONNX specification of ConvTranspose."""
     extra = _pair(node, "output_padding", rank, 0, 0)
     automatic = node.string("auto_pad", "NOTSET")
@@ -82,9 +83,18 @@ def _crop(node: SourceNode, rank: int, size: tuple[int, ...], strides: tuple[int
     return before, extents
 
 
-def _emit(ctx: Context, node: SourceNode, x: Tensor, kernel: Array, bias: Array, strides: tuple[int, int], full: list[int],
-          before: list[int], extents: list[int]) -> Tensor:
-    weights = ctx.constant(kernel.transpose(1, 2, 3, 0), node.inputs[1])       # IOHW to OHWI
+def _emit(
+    ctx: Context,
+    node: SourceNode,
+    x: Tensor,
+    kernel: Array,
+    bias: Array,
+    strides: tuple[int, int],
+    full: list[int],
+    before: list[int],
+    extents: list[int],
+) -> Tensor:
+    weights = ctx.constant(kernel.transpose(1, 2, 3, 0), node.inputs[1])  # IOHW to OHWI
     overhang = [max(full[i] - x.shape[1 + i] * strides[i], 0) for i in (0, 1)]
     same = all(extents[i] == x.shape[1 + i] * strides[i] and before[i] == overhang[i] // 2 for i in (0, 1))
     # Output padding may reach past the whole result; the kernel fills what no tap reaches with the bias.
@@ -92,5 +102,8 @@ def _emit(ctx: Context, node: SourceNode, x: Tensor, kernel: Array, bias: Array,
     op = ops.TransposeConv(padding=Padding.SAME if same else Padding.VALID, stride_h=strides[0], stride_w=strides[1])
     shape = np.array([x.shape[0], *whole, kernel.shape[1]], np.int32)
     y = ctx.emit(op, [shape, weights, x, bias])
-    return crop_picture(ctx, y, (0, 0), (0, 0)) if same else crop_picture(
-        ctx, y, before, [whole[i] - before[i] - extents[i] for i in (0, 1)])
+    return (
+        crop_picture(ctx, y, (0, 0), (0, 0))
+        if same
+        else crop_picture(ctx, y, before, [whole[i] - before[i] - extents[i] for i in (0, 1)])
+    )

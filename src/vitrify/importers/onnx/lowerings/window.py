@@ -40,7 +40,7 @@ class Window:
         return h, w
 
     def is_same(self, size: Sequence[int]) -> bool:
-        """True when TFLite's SAME pads exactly like this. Source: TFLite kernels/padding.h, ComputePaddingWithOffset."""
+        """True when TFLite's SAME pads exactly like this. Source: TFLite kernels/padding.h."""
         for i in (0, 1):
             total = max((-(-size[i] // self.strides[i]) - 1) * self.strides[i] + self.reach[i] - size[i], 0)
             if (self.before[i], self.after[i]) != (total // 2, total - total // 2):
@@ -87,7 +87,9 @@ def _two(values: Sequence[int], fill: int) -> tuple[int, int]:
 
 
 def _automatic(window: Window, size: tuple[int, int], upper: bool) -> Window:
-    totals = [max((-(-size[i] // window.strides[i]) - 1) * window.strides[i] + window.reach[i] - size[i], 0) for i in (0, 1)]
+    totals = [
+        max((-(-size[i] // window.strides[i]) - 1) * window.strides[i] + window.reach[i] - size[i], 0) for i in (0, 1)
+    ]
     small, large = (totals[0] // 2, totals[1] // 2), (-(-totals[0] // 2), -(-totals[1] // 2))
     return replace(window, before=small if upper else large, after=large if upper else small)
 
@@ -135,7 +137,9 @@ def float_input(ctx: Context, node: SourceNode, index: int, ranks: Sequence[int]
     if ranks and len(x.shape) not in ranks:
         if len(x.shape) == 5:
             raise ctx.unsupported(node, f"three spatial dimensions ({x.type}); one and two are converted")
-        raise node.problem(f"input '{node.inputs[index]}' is {x.type}; {' or '.join(map(str, ranks))} dimensions are needed")
+        raise node.problem(
+            f"input '{node.inputs[index]}' is {x.type}; {' or '.join(map(str, ranks))} dimensions are needed"
+        )
     return x
 
 

@@ -1,0 +1,148 @@
+"""Arithmetic, comparisons and reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vitrify.importers.onnx.folds.registry import Fold, axes_given, axis_at, folds
+from vitrify.importers.onnx.rules import limit
+from vitrify.importers.onnx.source import Array, SourceNode
+
+
+def _truncated(a: Array, b: Array) -> Array:
+    """ONNX divides integers towards zero."""
+    if a.dtype.kind not in "iu":
+        result: Array = a / b
+        return result
+    if np.any(b == 0):
+        raise ZeroDivisionError("division by zero")
+    quotient: Array = (np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))).astype(a.dtype)
+    return quotient
+
+
+@folds("Mod")
+def _mod(node: SourceNode, inputs: list[Any]) -> Array:
+    return np.asarray(np.fmod(*inputs) if node.integer("fmod") else np.mod(*inputs), inputs[0].dtype)
+
+
+def _elementwise(function: Callable[..., Any]) -> Fold:
+    def run(node: SourceNode, inputs: list[Any]) -> Array:
+        limit(node, np.broadcast_shapes(*(i.shape for i in inputs)))
+        array: Array = np.asarray(function(*inputs))
+        return array if array.dtype == bool else array.astype(inputs[0].dtype)
+
+    return run
+
+
+def _many(function: Callable[..., Any]) -> Fold:
+    def run(node: SourceNode, inputs: list[Any]) -> Array:
+        limit(node, np.broadcast_shapes(*(i.shape for i in inputs)))
+        result = inputs[0]
+        for other in inputs[1:]:
+            result = function(result, other)
+        return np.asarray(result)
+
+    return run
+
+
+_ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": _truncated,
+    "Pow": np.power,
+    "Sqrt": np.sqrt,
+    "Neg": np.negative,
+    "Abs": np.abs,
+    "Exp": np.exp,
+    "Log": np.log,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
+    "Round": np.rint,
+    "Sign": np.sign,
+    "Reciprocal": lambda x: 1 / x,
+    "Sin": np.sin,
+    "Cos": np.cos,
+    "Tanh": np.tanh,
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Relu": lambda x: np.maximum(x, x.dtype.type(0)),
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Not": np.logical_not,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "IsNaN": np.isnan,
+}
+_MANY: dict[str, Callable[..., Any]] = {"Max": np.maximum, "Min": np.minimum, "Sum": np.add}
+for _kind, _function in _ELEMENTWISE.items():
+    folds(_kind)(_elementwise(_function))
+for _kind, _function in _MANY.items():
+    folds(_kind)(_many(_function))
+
+
+@folds("CumSum")
+def _cumsum(node: SourceNode, inputs: list[Any]) -> Array:
+    axis = int(inputs[1].reshape(-1)[0])
+    if node.integer("exclusive"):
+        raise node.problem("an exclusive sum of constants")
+    if node.integer("reverse"):
+        return np.flip(np.cumsum(np.flip(inputs[0], axis), axis), axis)
+    return np.cumsum(inputs[0], axis, dtype=inputs[0].dtype)
+
+
+@folds("Clip")
+def _clip(node: SourceNode, inputs: list[Any]) -> Array:
+    low = inputs[1] if len(inputs) > 1 and inputs[1] is not None else node.attributes.get("min")
+    high = inputs[2] if len(inputs) > 2 and inputs[2] is not None else node.attributes.get("max")
+    array: Array = inputs[0]
+    if low is not None:
+        array = np.maximum(array, np.asarray(low, array.dtype))
+    if high is not None:
+        array = np.minimum(array, np.asarray(high, array.dtype))
+    return array
+
+
+@folds("MatMul")
+def _matmul(node: SourceNode, inputs: list[Any]) -> Array:
+    return np.asarray(np.matmul(*inputs))
+
+
+def _reducing(function: Callable[..., Any]) -> Fold:
+    def run(node: SourceNode, inputs: list[Any]) -> Array:
+        axes = axes_given(node, inputs)
+        if not axes and node.integer("noop_with_empty_axes"):
+            array: Array = inputs[0]
+            return array
+        return np.asarray(
+            function(inputs[0], axis=axes or None, keepdims=bool(node.integer("keepdims", 1))), inputs[0].dtype
+        )
+
+    return run
+
+
+_REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "ReduceSum": np.sum,
+    "ReduceProd": np.prod,
+    "ReduceMax": np.max,
+    "ReduceMin": np.min,
+    "ReduceMean": np.mean,
+}
+for _kind, _function in _REDUCTIONS.items():
+    folds(_kind)(_reducing(_function))
+
+
+@folds("ArgMax", "ArgMin")
+def _arg(node: SourceNode, inputs: list[Any]) -> Array:
+    axis = axis_at(node, inputs[0].ndim)
+    function = np.argmax if node.kind == "ArgMax" else np.argmin
+    if node.integer("select_last_index"):
+        raise node.problem("select_last_index on constants")
+    result: Array = np.asarray(function(inputs[0], axis=axis), np.int64)
+    return np.expand_dims(result, axis) if node.integer("keepdims", 1) else result

@@ -1,0 +1,393 @@
+"""Broken, hostile and unsupported ONNX files: each gets its own words, and all problems at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx_makers import by_litert, by_runtime, model, saved
+
+from vitrify.core.errors import ModelError, UnsupportedError, UsageError, VitrifyError
+from vitrify.importers import load
+
+X = np.ones((1, 3, 8, 8), np.float32)
+W = np.ones((4, 3, 3, 3), np.float32)
+
+
+def node(kind: str, inputs: list[str], outputs: list[str], name: str = "", **attributes: object) -> onnx.NodeProto:
+    return helper.make_node(kind, inputs, outputs, name or f"the {kind.lower()}", **attributes)
+
+
+def relu_model() -> onnx.ModelProto:
+    return model([node("Relu", ["x"], ["y"])], {"x": X}, {}, ["y"])
+
+
+def with_tensor(change: Callable[[onnx.TensorProto], object]) -> onnx.ModelProto:
+    proto = model([node("Conv", ["x", "w"], ["y"])], {"x": X}, {"w": W}, ["y"])
+    change(proto.graph.initializer[0])
+    return proto
+
+
+def external(location: str, **entries: str) -> onnx.ModelProto:
+    def change(tensor: onnx.TensorProto) -> None:
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, text in {"location": location, **entries}.items():
+            tensor.external_data.add(key=key, value=text)
+
+    return with_tensor(change)
+
+
+def string_input() -> onnx.ModelProto:
+    proto = relu_model()
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    return proto
+
+
+def sequence_input() -> onnx.ModelProto:
+    proto = relu_model()
+    proto.graph.input[0].CopyFrom(helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, [1]))
+    return proto
+
+
+def conditional() -> onnx.ModelProto:
+    branch = helper.make_graph([node("Relu", ["x"], ["b"])], "branch", [], [helper.make_empty_tensor_value_info("b")])
+    nodes = [node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)]
+    return model(nodes, {"x": X, "c": np.array(True)}, {}, ["y"])
+
+
+def too_old() -> onnx.ModelProto:
+    proto = relu_model()
+    proto.opset_import[0].version = 6
+    return proto
+
+
+PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]] = {
+    "cycle": (
+        lambda: model(
+            [node("Add", ["x", "b"], ["a"], "first"), node("Relu", ["a"], ["b"], "second")], {"x": X}, {}, ["b"]
+        ),
+        ModelError,
+        "cycle: 'first', 'second' wait for each other",
+    ),
+    "dangling input": (
+        lambda: model([node("Add", ["x", "nowhere"], ["y"])], {"x": X}, {}, ["y"]),
+        ModelError,
+        r"reads 'nowhere' \(input 1\), which nothing makes",
+    ),
+    "dangling output": (
+        lambda: model([node("Relu", ["x"], ["y"])], {"x": X}, {}, ["z"]),
+        ModelError,
+        "output 'z' is made by nothing",
+    ),
+    "name made twice": (
+        lambda: model([node("Relu", ["x"], ["y"]), node("Abs", ["x"], ["y"])], {"x": X}, {}, ["y"]),
+        ModelError,
+        "'y' is made 2 times",
+    ),
+    "name of an input": (
+        lambda: model([node("Relu", ["x"], ["x"])], {"x": X}, {}, ["x"]),
+        ModelError,
+        "'x' is made 2 times",
+    ),
+    "different types": (
+        lambda: model([node("Add", ["x", "i"], ["y"])], {"x": X, "i": np.ones((1,), np.int32)}, {}, ["y"]),
+        ModelError,
+        r"different element types: float32\[1,3,8,8\] and int32\[1\]",
+    ),
+    "integers into a convolution": (
+        lambda: model([node("Conv", ["x", "w"], ["y"])], {"x": X.astype(np.int32)}, {"w": W}, ["y"]),
+        ModelError,
+        "takes floats",
+    ),
+    "shapes do not broadcast": (
+        lambda: model([node("Add", ["x", "i"], ["y"])], {"x": X, "i": np.ones(5, np.float32)}, {}, ["y"]),
+        ModelError,
+        "do not broadcast",
+    ),
+    "channels": (
+        lambda: model([node("Conv", ["x", "w"], ["y"])], {"x": X}, {"w": W[:, :2]}, ["y"]),
+        ModelError,
+        "the input has 3 channels",
+    ),
+    "window too large": (
+        lambda: model([node("Conv", ["x", "w"], ["y"])], {"x": X[:, :, :2]}, {"w": W}, ["y"]),
+        ModelError,
+        "larger than its padded input",
+    ),
+    "attribute of a wrong type": (
+        lambda: model([node("Conv", ["x", "w"], ["y"], strides="two")], {"x": X}, {"w": W}, ["y"]),
+        ModelError,
+        "attribute 'strides' should be a list of integers, it is str",
+    ),
+    "missing input": (
+        lambda: model([node("Conv", ["x"], ["y"])], {"x": X}, {}, ["y"]),
+        ModelError,
+        "input 1 is missing",
+    ),
+    "axis": (
+        lambda: model([node("Concat", ["x", "x"], ["y"], axis=7)], {"x": X}, {}, ["y"]),
+        ModelError,
+        "axis 7 is outside",
+    ),
+    "reshape": (
+        lambda: model([node("Reshape", ["x", "s"], ["y"])], {"x": X}, {"s": np.array([5, 5])}, ["y"]),
+        ModelError,
+        "192 elements and does not fit",
+    ),
+    "tensor too short": (
+        lambda: with_tensor(lambda t: setattr(t, "raw_data", t.raw_data[:100])),
+        ModelError,
+        "tensor 'w' holds 25 elements, its shape .* needs 108",
+    ),
+    "tensor of a huge shape": (
+        lambda: with_tensor(lambda t: t.dims.extend([1 << 40, 1 << 40])),
+        ModelError,
+        "tensor 'w' holds 108",
+    ),
+    "tensor of negative shape": (lambda: with_tensor(lambda t: t.dims.extend([-1])), ModelError, "negative dimension"),
+    "tensor of a strange type": (
+        lambda: with_tensor(lambda t: setattr(t, "data_type", 99)),
+        ModelError,
+        "element type number 99",
+    ),
+    "tensor of strings": (lambda: with_tensor(lambda t: setattr(t, "data_type", 8)), ModelError, "element type string"),
+    "external data missing": (lambda: external("weights.bin"), ModelError, r"there is no file '.*weights\.bin'"),
+    "external data above the folder": (
+        lambda: external("../secret"),
+        ModelError,
+        "'../secret', outside the model's folder",
+    ),
+    "external data elsewhere": (
+        lambda: external("/etc/passwd"),
+        ModelError,
+        "'/etc/passwd', outside the model's folder",
+    ),
+    "external data without a place": (lambda: external(""), ModelError, "outside the model's folder"),
+    "external data with a NUL": (lambda: external("a\0b"), ModelError, "outside the model's folder"),
+    "external offset": (
+        lambda: external("model.onnx", offset="9999999"),
+        ModelError,
+        "wants bytes 9999999 to 10000431",
+    ),
+    "external offset below 0": (lambda: external("model.onnx", offset="-8"), ModelError, "wants bytes -8"),
+    "external offset no number": (lambda: external("model.onnx", offset="x"), ModelError, "no number"),
+    "strings as input": (string_input, UnsupportedError, "element type string"),
+    "sequence as input": (sequence_input, ModelError, "'x' is no tensor but a sequence"),
+    "condition at run time": (conditional, UnsupportedError, "its condition 'c' is computed at run time"),
+    "old operator set": (too_old, UnsupportedError, "operator set 6, the oldest read is 7"),
+    "foreign domain": (
+        lambda: model([helper.make_node("FusedConv", ["x"], ["y"], "f", domain="com.microsoft")], {"x": X}, {}, ["y"]),
+        UnsupportedError,
+        "com.microsoft::FusedConv is not supported: 1 node",
+    ),
+    "kernel at run time": (
+        lambda: model([node("Conv", ["x", "w"], ["y"])], {"x": X, "w": W}, {}, ["y"]),
+        UnsupportedError,
+        r"the kernel \(input 'w'\) is computed at run time",
+    ),
+    "3-D convolution": (
+        lambda: model([node("Conv", ["x", "w"], ["y"])], {"x": X[..., None]}, {"w": W[..., None]}, ["y"]),
+        UnsupportedError,
+        "three spatial dimensions",
+    ),
+    "cubic": (
+        lambda: model(
+            [node("Resize", ["x", "", "s"], ["y"], mode="cubic")], {"x": X}, {"s": np.float32([1, 1, 2, 2])}, ["y"]
+        ),
+        UnsupportedError,
+        "mode 'cubic'",
+    ),
+    "inexact resize": (
+        lambda: model(
+            [node("Resize", ["x", "", "s"], ["y"], mode="nearest", nearest_mode="ceil")],
+            {"x": X},
+            {"s": np.float32([1, 1, 1.5, 1.5])},
+            ["y"],
+        ),
+        UnsupportedError,
+        r"mode nearest, coordinates half_pixel, ceil from \[8, 8\] to \[12, 12\] has no equal",
+    ),
+    "beyond int32": (
+        lambda: model([node("Add", ["i", "c"], ["y"])], {"i": np.ones(1, np.int64)}, {"c": np.array([2**40])}, ["y"]),
+        UnsupportedError,
+        "holds 1099511627776, beyond int32",
+    ),
+    "too many steps": (
+        lambda: model(
+            [node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)],
+            {"x": np.ones((999, 1, 3), np.float32)},
+            {"w": np.ones((1, 8, 3), np.float32), "r": np.ones((1, 8, 2), np.float32)},
+            ["y"],
+        ),
+        UnsupportedError,
+        "999 time steps; at most",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROTOS)
+def test_model_is_refused(name: str, tmp_path: Path) -> None:
+    make, error, message = PROTOS[name]
+    with pytest.raises(error, match=message) as caught:
+        load(saved(make(), tmp_path))
+    assert all(f.code and f.headline for f in caught.value.findings)
+
+
+BYTES: dict[str, tuple[Callable[[], bytes], type[VitrifyError], str]] = {
+    "empty": (lambda: b"", ModelError, "is empty"),
+    "cut off": (lambda: saved_bytes()[:60], ModelError, "cut off"),
+    "cut off at every length": (lambda: saved_bytes()[:-1], ModelError, "cut off|no graph"),
+    "random": (lambda: np.random.default_rng(0).bytes(2000), ModelError, "neither an ONNX nor a TFLite model"),
+    "random behind a plausible start": (
+        lambda: b"\x08\x08" + np.random.default_rng(0).bytes(2000),
+        ModelError,
+        "not an ONNX model",
+    ),
+    "zeros": (lambda: bytes(500), ModelError, "neither an ONNX nor a TFLite model"),
+    "text": (lambda: b"hello world\n", ModelError, "neither an ONNX nor a TFLite model"),
+    "zip": (lambda: b"PK\x03\x04" + bytes(100), ModelError, "a ZIP archive"),
+    "git lfs pointer": (lambda: b"version https://git-lfs.github.com/spec/v1\n", ModelError, "git lfs pull"),
+    "only a version": (lambda: b"\x08\x08", ModelError, "there is no graph"),
+}
+
+
+def saved_bytes() -> bytes:
+    return model([node("Conv", ["x", "w"], ["y"])], {"x": X}, {"w": W}, ["y"]).SerializeToString()
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_file_is_refused(name: str, tmp_path: Path) -> None:
+    make, error, message = BYTES[name]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(make())
+    with pytest.raises(error, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_every_cut_is_refused_or_read(tmp_path: Path) -> None:
+    data = saved_bytes()
+    path = tmp_path / "model.onnx"
+    for length in range(1, len(data), 7):
+        path.write_bytes(data[:length])
+        with pytest.raises(VitrifyError):
+            load(path)
+
+
+def test_damaged_bytes_never_escape(tmp_path: Path) -> None:
+    data = saved_bytes()
+    rng = np.random.default_rng(11)
+    path = tmp_path / "model.onnx"
+    for _ in range(300):
+        damaged = bytearray(data)
+        for place in rng.integers(0, len(data), 3):
+            damaged[place] = rng.integers(0, 256)
+        path.write_bytes(damaged)
+        with contextlib.suppress(VitrifyError):
+            load(path)
+
+
+def test_folder_missing_and_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a folder"):
+        load(tmp_path)
+    with pytest.raises(ModelError, match="there is no file"):
+        load(tmp_path / "none.onnx")
+    if os.geteuid():
+        locked = tmp_path / "locked.onnx"
+        locked.write_bytes(saved_bytes())
+        locked.chmod(0)
+        with pytest.raises(ModelError, match="Permission denied"):
+            load(locked)
+
+
+def test_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(bytes(432))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "weights.bin").symlink_to(outside)
+    with pytest.raises(ModelError, match="outside the model's folder"):
+        load(saved(external("weights.bin"), folder))
+
+
+def test_external_data_is_read(tmp_path: Path) -> None:
+    weights = np.random.default_rng(2).standard_normal(W.shape).astype(np.float32)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "weights.bin").write_bytes(bytes(8) + weights.tobytes())
+    path = saved(external("sub/weights.bin", offset="8", length="432"), tmp_path)
+    np.testing.assert_allclose(
+        by_litert(load(path), {"x": X})["y"], by_runtime(path, {"x": X})["y"], rtol=1e-5, atol=1e-6
+    )
+
+
+def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
+    nodes = [
+        node("Det", ["x"], ["a"], "d1"),
+        node("Det", ["a"], ["b"], "d2"),
+        node("GridSample", ["x", "b"], ["c"], "g"),
+        helper.make_node("Odd", ["c"], ["d"], "o", domain="org.example"),
+        node("Resize", ["x", "", "s"], ["e"], "r", mode="cubic"),
+        node("Relu", ["d"], ["y"], "fine"),
+    ]
+    path = saved(model(nodes, {"x": X}, {"s": np.float32([1, 1, 2, 2])}, ["y", "e"]), tmp_path)
+    with pytest.raises(UnsupportedError) as caught:
+        load(path)
+    assert [f.headline.split(" (")[0] for f in caught.value.findings] == [
+        "Det is not supported: 2 nodes",
+        "GridSample is not supported: 1 node",
+        "org.example::Odd is not supported: 1 node",
+        "Resize 'r': mode 'cubic'; nearest and linear are converted",
+    ]
+    assert caught.value.findings[0].where == "nodes 'd1', 'd2'"
+
+
+def test_broken_structure_is_listed_at_once(tmp_path: Path) -> None:
+    nodes = [node("Add", ["x", "none"], ["a"], "one"), node("Relu", ["gone"], ["a"], "two")]
+    with pytest.raises(ModelError) as caught:
+        load(saved(model(nodes, {"x": X}, {}, ["a", "lost"]), tmp_path))
+    assert [f.code for f in caught.value.findings] == [
+        "onnx.duplicate-name",
+        "onnx.dangling-input",
+        "onnx.dangling-input",
+        "onnx.dangling-output",
+    ]
+
+
+def test_unused_unsupported_node_is_left_out(tmp_path: Path) -> None:
+    nodes = [node("Relu", ["x"], ["y"]), node("Det", ["x"], ["unused"])]
+    graph = load(saved(model(nodes, {"x": X}, {}, ["y"]), tmp_path)).main
+    assert [n.op.kind for n in graph] == ["RELU"]
+
+
+def test_name_that_is_not_utf8(tmp_path: Path) -> None:
+    proto = model([node("Relu", ["x"], ["y"], "NAME")], {"x": X}, {}, ["y"])
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString().replace(b"NAME", b"N\xff\xfeE"))
+    assert next(iter(load(path).main)).name == "N\\xff\\xfeE"
+
+
+def test_nodes_out_of_order_are_sorted(tmp_path: Path) -> None:
+    nodes = [node("Abs", ["a"], ["y"]), node("Relu", ["x"], ["a"])]
+    assert [n.op.kind for n in load(saved(model(nodes, {"x": X}, {}, ["y"]), tmp_path)).main] == ["RELU", "ABS"]
+
+
+def test_wide_open_value(tmp_path: Path) -> None:
+    proto = relu_model()
+    proto.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(UnsupportedError, match="input 'x' has no shape in the file"):
+        load(saved(proto, tmp_path))
+    assert load(saved(proto, tmp_path), {"x": [1, 2]}).main.inputs[0].shape == (1, 2)
+
+
+def test_sparse_is_refused(tmp_path: Path) -> None:
+    proto = relu_model()
+    proto.graph.sparse_initializer.add().values.CopyFrom(numpy_helper.from_array(W, "s"))
+    with pytest.raises(ModelError, match="initializer 's' is sparse"):
+        load(saved(proto, tmp_path))
