@@ -64,7 +64,8 @@ LOGIC = {
     **{f"{op.name.lower()}_{label}": Case(op(), i32(*a, low=-2, high=3), i32(*b, low=-2, high=3, seed=1))
        for label, (a, b) in _PAIRS.items() for op in (ops.Less, ops.LessEqual, ops.Greater, ops.GreaterEqual, ops.Equal,
                                                       ops.NotEqual)},
-    "less_float": Case(ops.Less(), f32(3, 4), f32(3, 4, seed=1)),
+    **{f"{op.name.lower()}_float": Case(op(), f32(3, 4), f32(3, 4, seed=1)) for op in (
+        ops.Less, ops.LessEqual, ops.Greater, ops.GreaterEqual, ops.Equal, ops.NotEqual)},
     "logical_and": Case(ops.LogicalAnd(), boolean(3, 4), boolean(3, 4, seed=1)),
     "logical_or": Case(ops.LogicalOr(), boolean(3, 4), boolean(4, seed=1)),
     "logical_not": Case(ops.LogicalNot(), boolean(3, 4)),

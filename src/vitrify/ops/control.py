@@ -74,7 +74,7 @@ class VarHandle(Operator):
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return one handle."""
-        return [TensorType(DType.RESOURCE, (1,))]
+        return [TensorType(DType.RESOURCE, ())]
 
 
 @operator

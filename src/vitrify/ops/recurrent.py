@@ -41,6 +41,11 @@ def _both(op: Operator, x: TensorType, first: int, second: int, merged: bool) ->
     return [TensorType(x.dtype, (*x.shape[:2], width)) for width in widths]
 
 
+def _products(node: Node, times: int) -> int:
+    """Return the multiply-accumulates of all matrices among the constants, each used ``times`` over."""
+    return times * sum(t.size for t in node.inputs if t is not None and t.is_constant and len(t.shape) == 2)
+
+
 @operator
 @dataclass(frozen=True)
 class UnidirectionalSequenceLSTM(Operator):
@@ -72,6 +77,11 @@ class UnidirectionalSequenceLSTM(Operator):
             return 4
         hybrid = node.input(0).dtype is DType.FLOAT32 and weights is DType.INT8
         return 2 + self.asymmetric_quantize_inputs if hybrid else 1
+
+    def macs(self, node: Node) -> int:
+        """One for each weight, step and batch."""
+        shape = node.input(0).shape
+        return _products(node, shape[0] * shape[1])
 
 
 @operator
@@ -107,6 +117,10 @@ class LSTM(Operator):
         hybrid = node.input(0).dtype is DType.FLOAT32 and node.input(2).dtype is DType.INT8
         return 3 + self.asymmetric_quantize_inputs if hybrid else 1
 
+    def macs(self, node: Node) -> int:
+        """One for each weight and batch."""
+        return _products(node, node.input(0).shape[0])
+
 
 @operator
 @dataclass(frozen=True)
@@ -133,6 +147,11 @@ class BidirectionalSequenceLSTM(Operator):
         """Return the version that the types and attributes need."""
         return 2 + self.asymmetric_quantize_inputs if versions.is_hybrid(node) else 1
 
+    def macs(self, node: Node) -> int:
+        """One for each weight, step and batch."""
+        shape = node.input(0).shape
+        return _products(node, shape[0] * shape[1])
+
 
 @operator
 @dataclass(frozen=True)
@@ -154,6 +173,11 @@ class UnidirectionalSequenceRNN(Operator):
     def version(self, node: Node) -> int:
         """Return the version that the types and attributes need."""
         return 2 + self.asymmetric_quantize_inputs if versions.is_hybrid(node) else 1
+
+    def macs(self, node: Node) -> int:
+        """One for each weight, step and batch."""
+        shape = node.input(0).shape
+        return _products(node, shape[0] * shape[1])
 
 
 @operator
@@ -179,6 +203,11 @@ class BidirectionalSequenceRNN(Operator):
         """Return the version that the types and attributes need."""
         return 2 + self.asymmetric_quantize_inputs if versions.is_hybrid(node) else 1
 
+    def macs(self, node: Node) -> int:
+        """One for each weight, step and batch."""
+        shape = node.input(0).shape
+        return _products(node, shape[0] * shape[1])
+
 
 @operator
 @dataclass(frozen=True)
@@ -199,6 +228,10 @@ class RNN(Operator):
     def version(self, node: Node) -> int:
         """Return the version that the types and attributes need."""
         return 2 + self.asymmetric_quantize_inputs if versions.is_hybrid(node) else 1
+
+    def macs(self, node: Node) -> int:
+        """One for each weight and batch."""
+        return _products(node, node.input(0).shape[0])
 
 
 @operator
@@ -226,3 +259,7 @@ class SVDF(Operator):
         if node.input(0).dtype is DType.INT8:
             return 3
         return (4 if self.asymmetric_quantize_inputs else 2) if versions.is_hybrid(node) else 1
+
+    def macs(self, node: Node) -> int:
+        """One for each weight and batch."""
+        return _products(node, node.input(0).shape[0])
