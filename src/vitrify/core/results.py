@@ -238,6 +238,7 @@ class QuantizeResult(ConvertResult):
 
     calibration: CalibrationFacts | None = None
     recipe: str = ""
+    quality: ComparisonRow | None = None
 
 
 class CheckResult(Result):

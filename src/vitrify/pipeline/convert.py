@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.results import ConvertResult
@@ -53,8 +55,9 @@ def float_model(source: Path, options: ConvertOptions, reporter: Reporter) -> tu
     return model, ledger
 
 
-def write_checked(model: Model, target: Path, reporter: Reporter) -> list[Finding]:
-    """Write a model; it takes its name only when LiteRT has loaded it.
+def write_checked(model: Model, target: Path, reporter: Reporter,
+                  trial: Callable[[Path], None] | None = None) -> list[Finding]:
+    """Write a model; it takes its name only when LiteRT has loaded it, or run it in ``trial``.
 
     Raises:
         VitrifyError: it cannot be written, or LiteRT refuses it.
@@ -65,7 +68,18 @@ def write_checked(model: Model, target: Path, reporter: Reporter) -> list[Findin
         with step(reporter, "write") as note:
             tflite.write(model, aside)
             note.text = f"{aside.stat().st_size / 1e6:.2f} MB"
-        with step(reporter, "prepare") as note:
-            findings = [rename(finding, aside, target) for finding in prepare_file(aside, invoke=False)]
-            note.text = "LiteRT takes the file"
+        if trial is None:
+            return _prepared(aside, target, reporter)
+        try:
+            trial(aside)
+        except VitrifyError:
+            _prepared(aside, target, reporter)       # knows the node that LiteRT stumbles on; else the error stands
+            raise
+    return []
+
+
+def _prepared(aside: Path, target: Path, reporter: Reporter) -> list[Finding]:
+    with step(reporter, "prepare") as note:
+        findings = [rename(finding, aside, target) for finding in prepare_file(aside, invoke=False)]
+        note.text = "LiteRT takes the file"
     return findings

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import ProgressCallback, Reporter
 from vitrify.core.results import CalibrationFacts
@@ -34,11 +33,8 @@ def step(reporter: Reporter, name: str) -> Iterator[Note]:
     note = Note()
     try:
         yield note
-    except VitrifyError:
-        note.text = "failed"
-        raise
-    except KeyboardInterrupt:
-        note.text = "interrupted"
+    except BaseException as error:
+        note.text = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         raise
     finally:
         reporter.finish(name, note.text)

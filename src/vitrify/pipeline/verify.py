@@ -56,7 +56,7 @@ def interface_of(model: Path, shapes: Mapping[str, Sequence[int]]) -> Interface:
 
 def compare_files(models: Sequence[Path], interface: Interface, data: DataOptions,
                   shapes: Mapping[str, Sequence[int]], progress: ProgressCallback, *, limit: int | None = None,
-                  names: Sequence[str] = (), kernels: str | None = None) -> Verification:
+                  names: Sequence[str] = (), kernels: str | None = None, tensors: bool = True) -> Verification:
     """Run the models and compare each with the first; ``names`` is what the answer calls them."""
     from vitrify.verify.compare import Stage, compare
 
@@ -64,7 +64,7 @@ def compare_files(models: Sequence[Path], interface: Interface, data: DataOption
     called = list(names) or distinct([model.name for model in models])
     stages = [Stage(name=name, path=path, kernels=kernels if path.suffix.lower() != ".onnx" else None)
               for name, path in zip(called, models, strict=True)]
-    return compare(stages, samples, shapes=shapes, progress=progress)
+    return compare(stages, samples, shapes=shapes, progress=progress, tensors=tensors)
 
 
 def distinct(names: list[str]) -> list[str]:

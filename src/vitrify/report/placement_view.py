@@ -67,7 +67,8 @@ def hot_spots(record: RunRecord) -> Section | None:
     rows = [(v.node, v.operator, f"{v.cycles:,}", percent((v.cycles or 0) / total)) for v in ranked]
     estimate = record.estimate
     text = f"Cycles as estimated by {estimate.source}; not measured on a board."
-    doubts = tag("ul", [tag("li", doubt) for doubt in estimate.assumptions]) if estimate.assumptions else None
+    doubts = tag("details", tag("summary", "what the estimate assumes"),
+                 tag("ul", [tag("li", doubt) for doubt in estimate.assumptions])) if estimate.assumptions else None
     return Section("cycles", "Cycles", tag("p", text), doubts,
                    table(("node", "operator", "#cycles", "#share"), rows))
 

@@ -134,6 +134,14 @@ def _quantize(result: QuantizeResult, out: Console) -> None:
     if facts is not None:
         source = "random values" if facts.random else facts.data
         out.print(f"calibrated on {counted(facts.samples, 'sample')} of {escape(source)} ({escape(facts.calibrator)})")
+    _quality(result.quality, out)
+
+
+def _quality(row: ComparisonRow | None, out: Console) -> None:
+    if row is not None:
+        worst = min((e.sqnr_db for e in row.outputs if e.sqnr_db is not None), default=None)
+        out.print(f"INT8 against float on {counted(row.samples, 'sample')}: lowest output SQNR "
+                  f"{'equal' if worst is None else decibels(worst)}")
 
 
 def _verdicts(verdicts: Iterable[VerdictRow], out: Console) -> None:
