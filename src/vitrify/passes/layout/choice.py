@@ -12,6 +12,9 @@ from vitrify.passes.layout.region import Region, permutation
 
 RESHAPE_COST = 1
 """A TRANSPOSE that moves only axes of extent 1 becomes a RESHAPE; cheap, not free."""
+INTERFACE_COST = 2
+"""Changing what the file takes or gives to another order than channels last: never worth a RESHAPE."""
+CHANNELS_LAST: Perm = (0, 2, 3, 1)
 
 
 @dataclass
@@ -34,7 +37,7 @@ def choose(graph: Graph, region: Region, free_inputs: set[Tensor], free_outputs:
     network = Network()
     place = {node: network.node() for node in region.layouts}
     total = 0
-    for node in region.layouts:
+    for node in place:
         if isinstance(node.op, ops.Transpose):
             turn = permutation(node)
             assert turn is not None
@@ -42,18 +45,16 @@ def choose(graph: Graph, region: Region, free_inputs: set[Tensor], free_outputs:
             network.edge(Network.SOURCE, place[node], price)
             total += price
     inputs = {t: network.node() for t in region.perms if t in free_inputs and t.producer is None}
-    outputs: dict[int, int] = {}
+    outputs = {i: network.node() for i, t in enumerate(graph.outputs) if i in free_outputs and t in region.perms}
+    for tensor, free in (*inputs.items(), *((graph.outputs[i], free) for i, free in outputs.items())):
+        if region.perms[tensor] != CHANNELS_LAST:
+            network.edge(free, Network.SINK, INTERFACE_COST)
     for tensor, perm in region.perms.items():
         maker = tensor.producer
         start = inputs.get(tensor, Network.SINK) if maker is None else place.get(maker, Network.SINK)
         ends = {place[user] if user in place and region.layouts[user].inputs[index] is not None else Network.SINK
                 for user, index in tensor.uses}
-        if tensor.is_output:
-            for index, given in enumerate(graph.outputs):
-                if given is tensor:
-                    if index in free_outputs:
-                        outputs[index] = network.node()
-                    ends.add(outputs.get(index, Network.SINK))
+        ends |= {outputs.get(i, Network.SINK) for i, given in enumerate(graph.outputs) if given is tensor}
         _connect(network, start, ends, cost(tensor, perm))
     flow, side = network.cut()
     return Choice({n for n, i in place.items() if i in side}, {t for t, i in inputs.items() if i in side},

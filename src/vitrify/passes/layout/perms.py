@@ -118,11 +118,3 @@ def _with_ones(shape: Shape, placed: list[int]) -> Perm:
     for axis in placed:
         result += [axis, *followers.get(axis, [])]
     return tuple(result)
-
-
-def agrees(before: Shape, perm_before: Perm, after: Shape, perm_after: Perm) -> bool:
-    """True when a reshape takes ``before`` stored by one permutation to ``after`` stored by the other."""
-    found = through_reshape(before, perm_before, after)
-    if found is None:
-        return False
-    return [a for a in found if after[a] != 1] == [a for a in perm_after if after[a] != 1]
