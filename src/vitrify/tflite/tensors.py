@@ -22,6 +22,9 @@ QUANTIZATION = "quantization"
 EMPTY_BUFFER = "empty_buffer"
 """Key of ``Tensor.extras``: a constant of zero elements whose buffer holds no data vector at all."""
 
+SCRATCH = "scratch"
+"""Key of ``Tensor.extras``: memory that a custom operator works in; the file says nobody makes it."""
+
 UNUSED = "unused"
 """Key of ``Tensor.extras``: no node of the file used the tensor."""
 
