@@ -25,7 +25,8 @@ def problems(graph: Graph) -> list[Finding]:
                 report(f"input {index} '{tensor.name}' does not know that it is read", where)
             if tensor.producer is not None and id(tensor) not in made:
                 report(f"input '{tensor.name}' is read before it is made", where)
-            if tensor.producer is None and not tensor.is_constant and id(tensor) not in made and not tensor.is_variable:
+            given = tensor.is_constant or tensor.is_variable or "scratch" in tensor.extras
+            if tensor.producer is None and not given and id(tensor) not in made:
                 report(f"input '{tensor.name}' is made by nobody", where)
         for tensor in node.outputs:
             if tensor.producer is not node:
