@@ -2,7 +2,9 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
+from ops_harness import run_bytes
 
 from vitrify.core.errors import UnsupportedError
 from vitrify.ops import Custom, Quantize, ReadVariable, Reshape
@@ -41,3 +43,24 @@ def test_types_versions_and_checks(name, model_file):
             assert node.op.version(node) == node.extras["version"], node
     assert set(unknown) <= {Reshape, Custom, ReadVariable}
     assert not [finding for graph in model.graphs for finding in check_graph(graph)]
+
+
+WHOLE = (
+    "mltk_int8/keyword_spotting_alexa/keyword_spotting_alexa.float32.tflite",
+    "mediapipe_face/iris_landmark.tflite",
+    "mediapipe_face/face_detection_full_range.tflite",
+    "basic_pitch/nmp.tflite",
+)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_reference_runs_whole_models(name, model_file):
+    graph = read(model_file(name)).main
+    inputs = [np.random.default_rng(0).uniform(-1, 1, t.shape).astype(np.float32) for t in graph.inputs]
+    values = {id(tensor): array for tensor, array in zip(graph.inputs, inputs, strict=True)}
+    for node in graph:
+        outputs = node.op.evaluate([t and (t.data if t.is_constant else values[id(t)]) for t in node.inputs])
+        values.update((id(tensor), array) for tensor, array in zip(node.outputs, outputs, strict=True))
+    for tensor, answer in zip(graph.outputs, run_bytes(model_file(name).read_bytes(), inputs), strict=True):
+        error = np.abs(values[id(tensor)] - answer).max()
+        assert error <= 5e-6 * np.abs(answer).max()      # some hundred roundings, in another order
