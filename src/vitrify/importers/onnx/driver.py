@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
+from vitrify.core.errors import InternalError, ModelError, UnsupportedError, VitrifyError
 from vitrify.core.findings import Finding
 from vitrify.importers.onnx.checks import check, needed
 from vitrify.importers.onnx.context import POISON, Context, Poison, graph_dtype
@@ -107,6 +107,9 @@ class _Walk:
         except VitrifyError as error:
             self.errors.append(error)
             self._poison(node)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            self.errors.append(_bug(node, error))
+            self._poison(node)
         return None
 
     def _poison(self, node: SourceNode) -> None:
@@ -144,6 +147,9 @@ class _Walk:
         invalid = [f for e in self.errors if isinstance(e, ModelError) for f in e.findings]
         if invalid:
             raise ModelError(invalid)
+        bugs = [f for e in self.errors if isinstance(e, InternalError) for f in e.findings]
+        if bugs:
+            raise InternalError(bugs)
         findings = [_missing(kind, nodes, self.context.opset) for kind, nodes in self.missing.items()]
         findings += [f for e in self.errors for f in e.findings]
         if findings:
@@ -174,6 +180,19 @@ def _name_twins(context: Context) -> None:
         if not first.is_used and last.is_used and first.name not in (t.name for t in context.graph.inputs):
             last.name, first.name = first.name, last.name
             last.origin = first.origin
+
+
+def _bug(node: SourceNode, error: Exception) -> InternalError:
+    """A lowering that fell over: one broken node must not hide the others, nor look like the user's fault."""
+    finding = Finding(
+        code="internal.lowering",
+        headline=f"lowering {node.kind} '{node.label}' failed: {type(error).__name__}: {error}",
+        where=f"node '{node.label}'",
+        help="this is a bug of Vitrify's; report it with the model, or with this node and its inputs",
+    )
+    problem = InternalError(finding)
+    problem.__cause__ = error
+    return problem
 
 
 def _missing(kind: str, nodes: list[SourceNode], opset: int) -> Finding:

@@ -60,6 +60,7 @@ def sliced(ctx: Context, node: SourceNode, x: Tensor, ranges: list[slice]) -> Te
         raise ctx.unsupported(node, f"the slice of {x.type} is empty")
     if all(s == range(d) for s, d in zip(spans, x.shape, strict=True)):
         return x
+    spans = [s if len(s) > 1 else range(s[0], s[0] + 1) for s in spans]  # one element has no step
     begins = np.array([s[0] for s in spans], np.int32)
     if all(s.step == 1 for s in spans):
         return ctx.emit(ops.Slice(), [x, begins, np.array(sizes, np.int32)])

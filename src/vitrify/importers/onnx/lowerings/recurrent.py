@@ -78,6 +78,8 @@ class _Cell:
         bias = (
             ctx.known(node, 3, "the bias")[direction] if ctx.present(node, 3) else np.zeros(8 * self.hidden, np.float32)
         )
+        if bias.shape != (8 * self.hidden,):
+            raise node.problem(f"a bias of shape {list(bias.shape)}; it must hold {8 * self.hidden} values")
         self.bias = bias[: 4 * self.hidden] + bias[4 * self.hidden :]
 
     def run(self, x: Tensor, backward: bool) -> tuple[Tensor, Tensor, Tensor]:
