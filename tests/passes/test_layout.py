@@ -9,8 +9,8 @@ import pytest
 from graph_maker import Maker, check_kept, kinds
 
 from vitrify import ops
-from vitrify.ir import Ledger, Model, Tensor
-from vitrify.passes import apply, optimize
+from vitrify.ir import Model, Tensor
+from vitrify.passes import Runner, optimize
 from vitrify.passes.layout.cut import Network
 from vitrify.passes.layout.perms import drop, groups, insert, inverse, then, through_reshape
 from vitrify.passes.layout.turning import TurnLayout
@@ -165,7 +165,7 @@ def test_names_and_origins_stay() -> None:
     maker = Maker()
     x = maker.input(1, 4, 8, 6)
     model = maker.model(maker.op(ops.Relu(), maker.nchw_conv(silu(maker, maker.nchw_conv(x, 5)), 3), name="last"))
-    check_kept(model, lambda m: apply(TurnLayout(m), m, Ledger()))
+    check_kept(model, lambda m: Runner(m).apply(TurnLayout(m)))
     assert all(node.origin.sources for node in model.main)
     assert [node.op.kind for node in model.main if "layout" in node.origin.passes] == ["LOGISTIC", "MUL", "RELU"]
     assert all(t.origin.sources for node in model.main for t in node.outputs)

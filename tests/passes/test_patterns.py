@@ -12,7 +12,7 @@ from graph_maker import Maker, check_kept, kinds
 from vitrify import ops
 from vitrify.ir import Ledger, Model, Tensor
 from vitrify.ops import Activation, Padding
-from vitrify.passes import Pass, apply
+from vitrify.passes import Pass, Runner
 from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
 from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.dead_code import DeadCode
@@ -193,7 +193,7 @@ def test_pass(case: str) -> None:
 
     def rewrite(model: Model) -> None:
         for _ in range(5):
-            changes.append(apply(kind(), model, Ledger()))
+            changes.append(Runner(model).apply(kind()))
 
     check_kept(model, rewrite)
     assert kinds(model) == expected
@@ -207,7 +207,7 @@ def test_ledger_names_the_users_nodes() -> None:
     x = maker.input(1, 6, 6, 4)
     model = maker.model(maker.op(ops.Relu(), maker.conv(x, 3), name="act"))
     ledger = Ledger()
-    apply(FuseActivation(), model, ledger)
+    Runner(model, ledger).apply(FuseActivation())
     (line,) = ledger.entries
     assert (line.name, line.changes, line.nodes_before, line.nodes_after) == ("fuse-activation", 1, 2, 1)
     assert line.examples == ["act"]
@@ -233,6 +233,6 @@ def test_broken_pass_is_undone() -> None:
     x = maker.input(1, 6, 6, 4)
     model = maker.model(maker.op(ops.Relu(), maker.conv(x, 3)))
     ledger = Ledger()
-    check_kept(model, lambda m: apply(Breaks(), m, ledger), tolerance=0)
+    check_kept(model, lambda m: Runner(m, ledger).apply(Breaks()), tolerance=0)
     assert ledger.entries[0].changes == 0
     assert ledger.entries[0].note.startswith("undone: input 'x' is made by nobody")

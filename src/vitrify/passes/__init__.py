@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Literal
 
 from vitrify.ir import Ledger, Model
-from vitrify.passes.base import Pass, apply, run_table
+from vitrify.passes.base import Pass, Runner
+from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.tables import CLEANUP, FUSION, PATTERNS
 
 ROUNDS = 4
 """How often patterns, layout and clean-up may feed each other; two do for every model seen."""
 Layout = Literal["nhwc", "nchw"]
 
-__all__ = ["CLEANUP", "FUSION", "PATTERNS", "Layout", "Pass", "apply", "optimize", "run_table"]
+__all__ = ["CLEANUP", "FUSION", "PATTERNS", "Layout", "Pass", "Runner", "optimize"]
 
 
 def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layout = "nhwc") -> Ledger:
@@ -24,13 +25,12 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
     With "nhwc" a graph input or output takes the layout of the operators beside it where that saves a TRANSPOSE, and
     ``model.interface`` remembers the source's; with "nchw" it keeps the source's layout.
     """
-    from vitrify.passes.layout.turning import TurnLayout
-    ledger = Ledger()
-    run_table(CLEANUP, model, ledger)
+    runner = Runner(model)
+    runner.run(CLEANUP)
     for _ in range(ROUNDS):
-        run_table(PATTERNS, model, ledger)
-        changed = apply(TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc"), model, ledger)
-        if not changed or not run_table(CLEANUP, model, ledger):
+        runner.run(PATTERNS)
+        turned = runner.apply(TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc"))
+        if not turned or not runner.run(CLEANUP):
             break
-    run_table(FUSION, model, ledger)
-    return ledger
+    runner.run(FUSION)
+    return runner.ledger

@@ -74,37 +74,56 @@ def transposes(graphs: Iterable[Graph]) -> int:
     return sum(len(graph.nodes_of(ops.Transpose)) for graph in graphs)
 
 
-def apply(one: Pass, model: Model, ledger: Ledger) -> int:
-    """Run one pass over all graphs, check them, and write the ledger; returns the number of places changed.
+class Runner:
+    """Runs passes over one model and writes the ledger.
 
-    A pass after which a graph is not whole is undone; its ledger line then says why and counts no change.
+    A pass that found nothing to do is not asked again before the model has changed.
     """
-    if one.kinds and not any(isinstance(node.op, one.kinds) for graph in model.graphs for node in graph):
-        return 0
-    before = Snapshot(model)
-    nodes, turns = sum(map(len, model.graphs)), transposes(model.graphs)
-    changes = sum(one.run(graph) for graph in model.graphs)
-    if not changes:
-        return 0
-    broken = [finding for graph in model.graphs for finding in problems(graph)]
-    if broken:
-        before.restore()
-        one.note = f"undone: {broken[0].headline} ({broken[0].where})"
-        changes = 0
-    ledger.add(LedgerEntry(
-        name=one.name, summary=one.summary, changes=changes, nodes_before=nodes,
-        nodes_after=sum(map(len, model.graphs)), exactness=one.exactness, transposes_before=turns,
-        transposes_after=transposes(model.graphs), examples=one.touched[:EXAMPLES], note=one.note))
-    return changes
 
+    def __init__(self, model: Model, ledger: Ledger | None = None) -> None:
+        self.model = model
+        self.ledger = Ledger() if ledger is None else ledger
+        self._before: Snapshot | None = None       # of the model as it is now, while nothing changes it
+        self._settled: set[type[Pass]] = set()     # found nothing in the model as it is now
 
-def run_table(table: Sequence[type[Pass]], model: Model, ledger: Ledger, rounds: int = 8) -> int:
-    """Run the passes of a table in order, again and again until none changes anything; returns the changes."""
-    total = 0
-    for _ in range(rounds):
-        changed = sum(apply(kind(), model, ledger) for kind in table)
-        total += changed
-        if not changed:
-            break
-    return total
+    def apply(self, one: Pass) -> int:
+        """Run one pass over all graphs, check them, and write the ledger; returns the number of places changed.
 
+        A pass after which a graph is not whole is undone; its ledger line then says why and counts no change.
+        """
+        graphs = self.model.graphs
+        if type(one) in self._settled or not self._concerns(one):
+            return 0
+        if self._before is None:
+            self._before = Snapshot(self.model)
+        nodes, turns = sum(map(len, graphs)), transposes(graphs)
+        changes = sum(one.run(graph) for graph in graphs)
+        if not changes:
+            self._settled.add(type(one))
+            return 0
+        broken = [finding for graph in graphs for finding in problems(graph)]
+        if broken:
+            self._before.restore()
+            one.note = f"undone: {broken[0].headline} ({broken[0].where})"
+            changes = 0
+        self._before = None
+        self._settled = {type(one)} if broken else set()
+        self.ledger.add(LedgerEntry(
+            name=one.name, summary=one.summary, changes=changes, nodes_before=nodes, nodes_after=sum(map(len, graphs)),
+            exactness=one.exactness, transposes_before=turns, transposes_after=transposes(graphs),
+            examples=one.touched[:EXAMPLES], note=one.note))
+        return changes
+
+    def run(self, table: Sequence[type[Pass]], rounds: int = 8) -> int:
+        """Run the passes of a table in order, again and again until none changes anything; returns the changes."""
+        total = 0
+        for _ in range(rounds):
+            changed = sum(self.apply(kind()) for kind in table if kind not in self._settled)
+            total += changed
+            if not changed:
+                break
+        return total
+
+    def _concerns(self, one: Pass) -> bool:
+        """True when some graph has an operator from which the pass starts."""
+        return not one.kinds or any(isinstance(node.op, one.kinds) for graph in self.model.graphs for node in graph)

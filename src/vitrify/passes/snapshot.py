@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from vitrify.ir import Graph, Model, Node, Operator, Origin, Tensor
 
 FIELDS = ("name", "dtype", "shape", "data", "quantization", "origin", "is_variable", "shape_signature")
+VALUES = attrgetter(*FIELDS)
 
 
 class _Node(NamedTuple):
@@ -53,8 +55,8 @@ class Snapshot:
 
 
 def _record(graph: Graph) -> _Graph:
-    nodes = [_Node(n.op, n.inputs, n.outputs, n.name, n.origin, dict(n.extras)) for n in graph]
-    tensors = [(t, tuple(getattr(t, name) for name in FIELDS)) for t in graph.tensors()]
+    nodes = [_Node(n.op, n.inputs, n.outputs, n.name, n.origin, dict(n.extras) if n.extras else {}) for n in graph]
+    tensors = [(t, VALUES(t)) for t in graph.tensors()]
     return _Graph(graph, list(graph.inputs), graph.outputs, nodes, tensors)
 
 
