@@ -9,6 +9,7 @@ import numpy as np
 
 from vitrify.ir import DType, Graph, Node, Operator, Quantization, Tensor
 from vitrify.ops import Quantize
+from vitrify.quant.bias_correction import shift
 from vitrify.quant.planning import Plan, Weights
 from vitrify.quant.rules import roles
 from vitrify.quant.scales import quantize_bias, quantize_weights
@@ -58,13 +59,20 @@ def _constant(source: Tensor, data: Array, quantization: Quantization) -> Tensor
 
 def _apply_weights(graph: Graph, node: Node, weights: Weights, plan: Plan, constants: _Constants) -> None:
     source = node.input(weights.index)
-    graph.set_input(node, weights.index, constants.get(source, weights.quantization, quantize_weights))
+    rounded = constants.get(source, weights.quantization, quantize_weights)
+    graph.set_input(node, weights.index, rounded)
     if weights.bias is None:
         return
     bias = node.input(weights.bias)
     assert bias.data is not None
     input_scale = float(plan.input_scale(node, weights.input).scale[0])
-    data, quantization = quantize_bias(bias.data, weights.quantization, input_scale)
+    assert source.data is not None
+    assert rounded.data is not None
+    exact = bias.data
+    if weights.means is not None:
+        moved = shift(node.op, weights.quantization.dequantize(rounded.data) - source.data, weights.means)
+        exact = exact - moved.astype(np.float32) if moved is not None else exact
+    data, quantization = quantize_bias(exact, weights.quantization, input_scale)
     graph.set_input(node, weights.bias, _constant(bias, data, quantization))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from vitrify.ir import Graph, Node, Tensor
+from vitrify.quant.bias_correction import is_derived
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import fixed_output, is_real, keeps_values, roles
 from vitrify.quant.statistics import Histogram, Statistics, TensorStatistics
@@ -18,18 +19,25 @@ Array = np.ndarray[Any, np.dtype[Any]]
 HISTOGRAM_VALUES = 1 << 16
 """Values of a tensor that one sample adds to its histogram at most, evenly spread: enough for a tail of 0.01 %."""
 
+MEAN_VALUES = 1 << 17
+"""Values of a tensor that one sample adds to its channel means at most."""
+
 LONGEST_AXIS = 1024
 """Axes of outputs up to this extent are watched index by index."""
 
 
 @dataclass(frozen=True)
 class Watch:
-    """One tensor to observe: its name in the statistics, whether a histogram is kept, the axes kept index by index."""
+    """One tensor to observe: its name in the statistics, and what is kept besides its range.
+
+    histogram: how the values are spread; axes: the range of each index of these axes; means: that of each channel.
+    """
 
     tensor: Tensor
     key: str
     histogram: bool
     axes: tuple[int, ...] = ()
+    means: bool = False
 
 
 def keys(graph: Graph) -> dict[Tensor, str]:
@@ -46,19 +54,36 @@ def watches(graph: Graph, recipe: Recipe) -> list[Watch]:
     """List the tensors whose range quantization needs, in order of the graph.
 
     Left out is what can be derived: constants, outputs of operators with a fixed scale, and of operators that only
-    move or select values. Outputs and what they are joined from are always watched.
+    move or select values. Outputs and what they are joined from are always watched, and so is what weights are
+    multiplied with, when biases are to be corrected.
     """
     named = keys(graph)
     joined = set(_members_of_outputs(graph))
+    weighted = set(_weighted(graph)) if recipe.bias_correction else set()
     chosen: list[Watch] = []
     for tensor in graph.tensors():
         if not is_real(tensor) or tensor.is_constant:
             continue
-        wanted = tensor.is_output or tensor in joined
+        wanted = tensor.is_output or tensor in joined or tensor in weighted
         if wanted or tensor.producer is None or _needs_range(tensor.producer):
             axes = tuple(a for a, n in enumerate(tensor.shape) if 1 < n <= LONGEST_AXIS) if tensor.is_output else ()
-            chosen.append(Watch(tensor, named[tensor], recipe.needs_histograms, axes))
+            chosen.append(Watch(tensor, named[tensor], recipe.needs_histograms, axes, tensor in weighted))
     return chosen
+
+
+def _weighted(graph: Graph) -> Iterator[Tensor]:
+    """The tensors whose channel means tell the shift that rounded weights bring."""
+    for node in graph:
+        found = roles(node)
+        if found is None or found.weight is None or found.data is None:
+            continue
+        waiting = [node.input(found.data)]
+        while waiting:
+            tensor = waiting.pop()
+            if is_derived(tensor) and tensor.producer is not None:
+                waiting += [t for t in tensor.producer.inputs if is_real(t) and t is not None]
+            elif not tensor.is_constant:
+                yield tensor
 
 
 def _needs_range(node: Node) -> bool:
@@ -89,6 +114,8 @@ def observe(statistics: Statistics, watched: Sequence[Watch], arrays: Sequence[A
         seen.low, seen.high = min(seen.low, low), max(seen.high, high)
         for axis in watch.axes:
             _observe_axis(seen, array, axis)
+        if watch.means and array.size:
+            _observe_means(seen, array)
         if watch.histogram and array.size:
             seen.histogram = seen.histogram or Histogram()
             seen.histogram.add(_thinned(array), max(-low, high))
@@ -99,6 +126,18 @@ def _observe_axis(seen: TensorStatistics, array: Array, axis: int) -> None:
     low, high = array.min(axis=others), array.max(axis=others)
     seen.axis_low[axis] = np.minimum(seen.axis_low.get(axis, low), low)
     seen.axis_high[axis] = np.maximum(seen.axis_high.get(axis, high), high)
+
+
+def _observe_means(seen: TensorStatistics, array: Array) -> None:
+    """Add the values of evenly spread positions, whole channels each."""
+    rows = array.reshape(-1, array.shape[-1]) if array.ndim else array.reshape(1, 1)
+    step = -(-array.size // MEAN_VALUES)
+    while step > 1 and array.ndim > 2 and np.gcd(step, array.shape[-2]) != 1:
+        step += 1                               # walk over all columns, not down a few
+    chosen = rows[::step]
+    total = chosen.sum(axis=0, dtype=np.float64)
+    seen.sums = total if seen.sums is None else seen.sums + total
+    seen.counted += len(chosen)
 
 
 def _thinned(array: Array) -> Array:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from vitrify.ir import Graph, Node, Quantization, Tensor
 from vitrify.ops import Add, FullyConnected, PadV2, Sub
+from vitrify.quant.bias_correction import input_means
 from vitrify.quant.groups import Group, Groups
 from vitrify.quant.observe import keys
 from vitrify.quant.ranges import constant_range, range_of
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import Roles, fixed_output, is_real, keeps_values, roles, shared_inputs
+from vitrify.quant.saturation import needed
 from vitrify.quant.scales import covered, levels_left, weight_scales
 from vitrify.quant.statistics import Range, Statistics
+
+Array = np.ndarray[Any, np.dtype[Any]]
 
 JOIN_LEVELS = 64
 """A member of a join with fewer levels than this, and with other readers, keeps a finer scale of its own for them."""
@@ -30,12 +35,16 @@ OUTLIER = 1e3
 
 @dataclass(frozen=True)
 class Weights:
-    """The constant weights of a node, and its bias."""
+    """The constant weights of a node and its bias, by input position; ``input`` is what they are multiplied with.
+
+    ``means`` are those of the input's channels, for correcting the bias; None leaves it as it is.
+    """
 
     index: int
     quantization: Quantization
     bias: int | None
     input: int
+    means: Array | None = None
 
 
 @dataclass
@@ -76,7 +85,9 @@ class _Planner:
         self.recipe = recipe
         self.groups = Groups()
         self.broken: list[tuple[Node, int]] = []
-        self._natural = natural_ranges(graph, statistics, recipe)
+        self.statistics = statistics
+        self.names = keys(graph)
+        self._natural = _narrowed(natural_ranges(graph, statistics, recipe))
 
     def plan(self) -> Plan:
         for tensor, found in self._natural.items():
@@ -189,7 +200,8 @@ class _Planner:
         scale = float(made.input_scale(node, found.data).scale[0])
         assert tensor.data is not None
         axis = self._axis(node, found)
-        return Weights(found.weight, weight_scales(tensor.data, axis, bias, scale), found.bias, found.data)
+        means = input_means(node.input(found.data), self.names, self.statistics) if self.recipe.bias_correction else None
+        return Weights(found.weight, weight_scales(tensor.data, axis, bias, scale), found.bias, found.data, means)
 
     def _axis(self, node: Node, found: Roles) -> int | None:
         default = self.recipe.fully_connected_weights if isinstance(node.op, FullyConnected) else self.recipe.weights
@@ -220,6 +232,15 @@ def natural_ranges(graph: Graph, statistics: Statistics, recipe: Recipe) -> dict
         else:
             found[tensor] = Range(0.0, 0.0)
     return found
+
+
+def _narrowed(found: Mapping[Tensor, Range]) -> dict[Tensor, Range]:
+    """Leave out of each range what the tensor's readers do not tell apart."""
+    narrowed: dict[Tensor, Range] = {}
+    for tensor, own in found.items():
+        limits = needed(tensor, found)
+        narrowed[tensor] = own.clip(limits.low, limits.high)
+    return narrowed
 
 
 def _computed(graph: Graph) -> Iterator[Tensor]:

@@ -49,7 +49,6 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     outputs: ``split`` takes outputs that join parts of very different range apart; ``keep`` leaves them.
     split_levels: an output is taken apart when a part would be left with fewer of the 256 levels.
     bias_correction: correct each bias by the mean error that rounding the weights brings to its channel.
-    equalize: balance the weight ranges of depthwise convolutions and their neighbours first.
     """
 
     calibrator: Calibrator = "minmax"
@@ -60,6 +59,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     output_type: IoType = "int8"
     outputs: Literal["split", "keep"] = "split"
     split_levels: int = 32
+    bias_correction: bool = True
     overrides: tuple[Override, ...] = ()
 
     def __post_init__(self) -> None:

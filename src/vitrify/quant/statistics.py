@@ -1,4 +1,7 @@
-"""What calibration saw: ranges and histograms per tensor. Merging is exact, whatever the order of the samples."""
+"""What calibration saw of each tensor: range, histogram, channel means.
+
+Ranges and counts do not depend on the order of the samples; sums do in their last bits.
+"""
 
 from __future__ import annotations
 
@@ -104,8 +107,8 @@ class Histogram:
 class TensorStatistics:
     """What was seen of one tensor. ``low`` and ``high`` are infinite the wrong way round while nothing was seen.
 
-    ``axis_low`` and ``axis_high`` hold, by axis, the range of each index where that was asked for. ``nan_sample`` is
-    the number of the first sample with a NaN or an infinity.
+    ``axis_low`` and ``axis_high`` hold, by axis, the range of each index where that was asked for; ``sums`` the sum of
+    ``counted`` values of each channel. ``nan_sample`` is the number of the first sample with a NaN or an infinity.
     """
 
     def __init__(self) -> None:
@@ -115,6 +118,13 @@ class TensorStatistics:
         self.axis_low: dict[int, Array] = {}
         self.axis_high: dict[int, Array] = {}
         self.nan_sample: int | None = None
+        self.sums: Array | None = None
+        self.counted = 0
+
+    @property
+    def means(self) -> Array | None:
+        """The mean of each channel (last axis), None where it was not asked for."""
+        return None if self.sums is None or not self.counted else self.sums / self.counted
 
     @property
     def range(self) -> Range:
@@ -132,6 +142,9 @@ class TensorStatistics:
         if other.histogram is not None:
             self.histogram = self.histogram or Histogram()
             self.histogram.merge(other.histogram)
+        if other.sums is not None:
+            self.sums = other.sums if self.sums is None else self.sums + other.sums
+            self.counted += other.counted
         if other.nan_sample is not None:
             self.nan_sample = min(other.nan_sample, self.nan_sample if self.nan_sample is not None else 1 << 62)
 
@@ -168,12 +181,15 @@ class Statistics:
         arrays: dict[str, Array] = {
             "ranges": np.array([(self.tensors[n].low, self.tensors[n].high) for n in names], np.float64).reshape(-1, 2),
             "nan": np.array([-1 if (s := self.tensors[n].nan_sample) is None else s for n in names], np.int64),
+            "counted": np.array([self.tensors[n].counted for n in names], np.int64),
             "tops": np.array([h.top if (h := self.tensors[n].histogram) else -1.0 for n in names], np.float64),
         }
         for index, name in enumerate(names):
             seen = self.tensors[name]
             if seen.histogram is not None:
                 arrays[f"counts/{index}"] = seen.histogram.counts
+            if seen.sums is not None:
+                arrays[f"sums/{index}"] = seen.sums
             for axis in sorted(seen.axis_low):
                 arrays[f"axis/{index}/{axis}"] = np.stack([seen.axis_low[axis], seen.axis_high[axis]])
         header = msgspec.json.encode({"names": names, "samples": self.samples, "key": self.key,
@@ -201,6 +217,8 @@ class Statistics:
         for index, seen in enumerate(tensors.values()):
             seen.low, seen.high = map(float, stored["ranges"][index])
             seen.nan_sample = int(n) if (n := stored["nan"][index]) >= 0 else None
+            seen.counted = int(stored["counted"][index])
+            seen.sums = stored[f"sums/{index}"] if f"sums/{index}" in stored else None
             if stored["tops"][index] >= 0:
                 seen.histogram = Histogram(float(stored["tops"][index]), stored[f"counts/{index}"])
         listed = list(tensors.values())

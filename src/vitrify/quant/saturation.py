@@ -1,0 +1,83 @@
+"""Values that make no difference: an activation that has gone flat needs no levels for what lies beyond.
+
+A tensor read by HARD_SWISH alone may be cut at -3, since everything below gives 0; a logistic is within half a step of
+its int8 limits beyond about 6. The range that is left uses the 256 levels where they count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from vitrify.ir import Node, Tensor
+from vitrify.ops import Gelu, HardSwish, Logistic, Mul, Relu, Relu0To1, Relu6, ReluN1To1, Tanh
+from vitrify.quant.rules import keeps_values
+from vitrify.quant.scales import LEVELS
+from vitrify.quant.statistics import Range
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+EVERYTHING = Range(-np.inf, np.inf)
+FLAT: dict[type, Range] = {
+    Relu: Range(0.0, np.inf),
+    Relu6: Range(0.0, 6.0),
+    ReluN1To1: Range(-1.0, 1.0),
+    Relu0To1: Range(0.0, 1.0),
+    HardSwish: Range(-3.0, np.inf),
+    Logistic: Range(float(np.log(0.5 / 255.5)), float(np.log(254.5 / 1.5))),    # within half of 1/256 of 0 and 255/256
+    Tanh: Range(float(np.arctanh(-127.5 / 128)), float(np.arctanh(126.5 / 128))),  # within half of 1/128 of -1, 127/128
+}
+"""Where each operator still answers to its input by more than half a step of its int8 output."""
+
+_SEARCH = np.linspace(-16.0, -1.5, 291)      # below -1.5 both curves rise towards 0 from one side only
+
+
+def _silu(x: Array) -> Array:
+    value: Array = x / (1 + np.exp(-x))
+    return value
+
+
+def _gelu(x: Array) -> Array:
+    value: Array = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+    return value
+
+
+def needed(tensor: Tensor, ranges: Mapping[Tensor, Range]) -> Range:
+    """Return the values of ``tensor`` that its readers tell apart; ``ranges`` holds those of their outputs."""
+    if tensor.is_output or not tensor.users:
+        return EVERYTHING
+    whole: Range | None = None
+    for user in tensor.users:
+        one = _needed_by(user, tensor, ranges)
+        whole = one if whole is None else whole.join(one)
+    return whole or EVERYTHING
+
+
+def _needed_by(user: Node, tensor: Tensor, ranges: Mapping[Tensor, Range]) -> Range:
+    if _is_silu(user, tensor):
+        return _tail(_silu, user.output, ranges)
+    if isinstance(user.op, Gelu):
+        return _tail(_gelu, user.output, ranges)
+    if isinstance(user.op, Logistic) and any(_is_silu(other, tensor) for other in tensor.users):
+        return Range(0.0, 0.0)                  # the product decides
+    if keeps_values(user) and len(user.outputs) == 1:
+        return needed(user.output, ranges)
+    return FLAT.get(type(user.op), EVERYTHING)
+
+
+def _is_silu(node: Node, tensor: Tensor) -> bool:
+    """True for the product of a tensor with its own logistic."""
+    if not isinstance(node.op, Mul) or len(node.inputs) != 2 or tensor not in node.inputs:
+        return False
+    other = node.input(1 if node.inputs[0] is tensor else 0)
+    made = other.producer
+    return made is not None and isinstance(made.op, Logistic) and made.inputs[0] is tensor
+
+
+def _tail(curve: Callable[[Array], Array], output: Tensor, ranges: Mapping[Tensor, Range]) -> Range:
+    """Everything above the point below which the curve stays within half a step of 0."""
+    step = ranges[output].with_zero().width / (LEVELS - 1) if output in ranges else 0.0
+    flat = _SEARCH[np.abs(curve(_SEARCH)) <= step / 2]
+    return Range(float(flat[-1]), np.inf) if flat.size else EVERYTHING
