@@ -79,9 +79,11 @@ class _Result(NamedTuple):
     database: str
     summary: str
     log: str
+    options: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
 
 
-def compile_model(path: Path | str, target: Target | str, output: Path | str, *, optimise: Optimise = "Performance",
+def compile_model(path: Path | str, target: Target | str, output: Path | str, *, optimise: Optimise | None = None,
                   ignore: Sequence[str] = (), seconds: float = DEFAULT_SECONDS,
                   memory_bytes: int = DEFAULT_MEMORY_BYTES) -> Compiled:
     """Compile the int8 model at ``path`` for ``target`` and write it to ``output``, whole or not at all.
@@ -90,7 +92,8 @@ def compile_model(path: Path | str, target: Target | str, output: Path | str, *,
         path: a .tflite file; it is only read.
         target: the chip, or its name.
         output: where the compiled model goes.
-        optimise: for speed, or for small on-chip memory; both give the same results.
+        optimise: for speed, or for small on-chip memory; both give the same results. None: for speed, and for memory
+            where the compiler dies over speed.
         ignore: builtin operators to leave on the CPU.
         seconds: the time limit of the compiler.
         memory_bytes: its memory limit.
@@ -107,7 +110,7 @@ def compile_model(path: Path | str, target: Target | str, output: Path | str, *,
     return _compile(Path(path), target, keep, optimise, tuple(ignore), seconds, memory_bytes, str(output))
 
 
-def check_model(path: Path | str, target: Target | str, *, optimise: Optimise = "Performance",
+def check_model(path: Path | str, target: Target | str, *, optimise: Optimise | None = None,
                 seconds: float = DEFAULT_SECONDS, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> Compiled:
     """Say what ``compile_model`` would give, and keep nothing.
 
@@ -119,14 +122,13 @@ def check_model(path: Path | str, target: Target | str, *, optimise: Optimise = 
     return _compile(Path(path), target, None, optimise, (), seconds, memory_bytes, None)
 
 
-def _compile(path: Path, target: Target | str, keep: Callable[[Path], None] | None, optimise: Optimise,
+def _compile(path: Path, target: Target | str, keep: Callable[[Path], None] | None, optimise: Optimise | None,
              ignore: tuple[str, ...], seconds: float, memory_bytes: int, output: str | None) -> Compiled:
     started = time.monotonic()
     chip = load(target) if isinstance(target, str) else target
     model = _read(path)
-    options = arguments(chip, optimise=optimise, ignore=ignore)
     with _working_folder(chip, path) as folder:
-        left = _run(path, model.main, chip, options, folder, seconds, memory_bytes)
+        left = _run_trying(path, model.main, chip, optimise, ignore, folder, seconds, memory_bytes)
         answer = _describe(model, left, chip)
         if answer.placement.npu_partitions == 0:
             nothing = said.nothing_placed(path, chip, model.main)
@@ -135,7 +137,7 @@ def _compile(path: Path, target: Target | str, keep: Callable[[Path], None] | No
                 raise TargetError(answer.findings)
         if keep is not None:
             keep(left.model)
-    return msgspec.structs.replace(answer, output=output, options=tuple(options), seconds=time.monotonic() - started)
+    return msgspec.structs.replace(answer, output=output, seconds=time.monotonic() - started)
 
 
 def _read(path: Path) -> Model:
@@ -174,6 +176,20 @@ def _working_folder(target: Target, path: Path) -> Iterator[Path]:
         yield folder
 
 
+def _run_trying(path: Path, graph: Graph, target: Target, optimise: Optimise | None, ignore: tuple[str, ...],
+                folder: Path, seconds: float, memory_bytes: int) -> _Result:
+    """Run the compiler for speed, and once more for memory when it dies over that and nothing else was asked for."""
+    options = arguments(target, optimise=optimise or "Performance", ignore=ignore)
+    try:
+        return _run(path, graph, target, options, folder, seconds, memory_bytes)
+    except TargetError as error:
+        if optimise is not None or all(finding.code != "process.died" for finding in error.findings):
+            raise
+        first = error.findings[0]
+    result = _run(path, graph, target, arguments(target, optimise="Size", ignore=ignore), folder, seconds, memory_bytes)
+    return result._replace(findings=(said.second_try(first),))
+
+
 def _run(path: Path, graph: Graph, target: Target, options: list[str], folder: Path, seconds: float,
          memory_bytes: int) -> _Result:
     """Run the compiler in ``folder`` and return what it left there."""
@@ -190,7 +206,7 @@ def _run(path: Path, graph: Graph, target: Target, options: list[str], folder: P
     if status != 0 or not model.exists():
         raise TargetError(said.refused(path, target, graph, status, message, log))
     return _Result(model, _text(folder / OUTPUT / f"{stem}_debug.xml"),
-                   _text(folder / OUTPUT / f"{stem}_summary_{system_name(target)}.csv"), log)
+                   _text(folder / OUTPUT / f"{stem}_summary_{system_name(target)}.csv"), log, tuple(options))
 
 
 def _text(path: Path) -> str:
@@ -214,12 +230,12 @@ def _describe(model: Model, left: _Result, target: Target) -> Compiled:
     unowned = [*_unowned(database, placed), *lost]
     latency = estimate(placed, unowned, calls, target, version)
     placement = _placement(model.main, placed, unowned, target)
-    notes = (*said.cpu_nodes(placement), *said.known_faults(placed, version), *said.calls(calls, target),
-             *said.no_cycles(lost, len(model.graphs)))
+    notes = (*left.findings, *said.cpu_nodes(placement), *said.known_faults(placed, version),
+             *said.calls(calls, target), *said.no_cycles(lost, len(model.graphs)))
     return Compiled(output=None, target=target.name, placement=placement, estimate=latency,
                     memory=_memory(summary, compiled, left.model, target),
                     operators=tuple(_row(one, target) for one in placed), findings=tuple(notes), vela_version=version,
-                    options=(), seconds=0.0, log=left.log[-_LOG_TAIL:])
+                    options=left.options, seconds=0.0, log=left.log[-_LOG_TAIL:])
 
 
 def _unowned(database: Database, placed: Sequence[Placed]) -> list[Perf]:
