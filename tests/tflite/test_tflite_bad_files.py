@@ -220,6 +220,15 @@ def test_shared_tables_cannot_blow_up_time_or_memory() -> None:
     assert peak < 256 << 20
 
 
+def test_shared_contents_cannot_blow_up_memory() -> None:
+    def change(tree: tfl.ModelT) -> None:
+        tree.buffers[1].data = [0] * 1152 + list(bytes(100_000))
+        tree.subgraphs[0].tensors[1].buffer = 0
+        tree.metadata = [tfl.MetadataT(name=f"entry {i}", buffer=1) for i in range(1000)]
+    with pytest.raises(ModelError, match="overlap so often that they add up to more than 16 times the file"):
+        read_bytes(changed(change))
+
+
 FUZZED = {"float": small.conv_model(), "int8": small.float_ends(small.conv_model(small.DType.INT8)),
           "custom": small.compiled()}
 

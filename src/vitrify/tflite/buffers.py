@@ -10,6 +10,7 @@ from vitrify.tflite.schema import Record
 from vitrify.tflite.tensors import Array
 
 PLACE_HOLDER = 1      # an offset of 0 is absent, of 1 not filled in yet
+MOST_COPIES = 16      # of the file's size: parts that are listed many times must not fill the memory
 
 
 class BufferContents:
@@ -18,6 +19,7 @@ class BufferContents:
     def __init__(self, buffers: list[Record], file: Array, problems: Problems) -> None:
         self._file = file
         self._problems = problems
+        self._left = MOST_COPIES * file.size + 4096
         self._found = [problems.attempt(partial(self._content, b, f"buffer {i}")) for i, b in enumerate(buffers)]
 
     def _content(self, record: Record, what: str) -> Array | None:
@@ -37,6 +39,20 @@ class BufferContents:
                                 f"{self._file.size}", where=self._problems.where,
                                 help="fetch the file again, it is cut short")
         return self._file[offset:offset + size]
+
+    def copy(self, content: Array | None) -> bytes:
+        """A copy of bytes that are not tensor data; none for None.
+
+        Raises:
+            ModelError: the copies add up to many times the file.
+        """
+        if content is None:
+            return b""
+        self._left -= content.size
+        if self._left < 0:
+            raise ModelError.of("tflite.corrupt", "the file is damaged: metadata and custom options overlap so often "
+                                f"that they add up to more than {MOST_COPIES} times the file", where=self._problems.where)
+        return content.tobytes()
 
     def of_tensor(self, number: int, where: str) -> Array | None:
         """The data of a tensor, None when it is computed; number 0 means that by convention."""

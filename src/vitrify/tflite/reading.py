@@ -90,21 +90,26 @@ def _model(root: Record, file: Array, where: str) -> Model:
 
 
 def _read_signatures(model: Model, root: Record, listed: list[list[Tensor]], problems: Problems) -> None:
+    places = [(_places(graph.inputs), _places(graph.outputs)) for graph in model.graphs]
     for record in root.signature_defs or ():
         where, number = f"signature '{record.signature_key}'", record.subgraph_index
         if number >= len(model.graphs):
             problems.report("tflite.index", f"graph {number} of {len(model.graphs)}", where)
             continue
-        graph, tensors = model.graphs[number], listed[number]
-        inputs = _positions(record.inputs, tensors, graph.inputs, f"{where}, input", problems)
-        outputs = _positions(record.outputs, tensors, graph.outputs, f"{where}, output", problems)
+        ins, outs = places[number]
+        inputs = _positions(record.inputs, listed[number], ins, f"{where}, input", problems)
+        outputs = _positions(record.outputs, listed[number], outs, f"{where}, output", problems)
         model.signatures.append(Signature(record.signature_key or "", number, inputs, outputs))
 
 
-def _positions(maps: list[Record] | None, tensors: list[Tensor], among: Sequence[Tensor], where: str,
+def _places(tensors: Sequence[Tensor]) -> dict[int, int]:
+    """The first place of each tensor, by its identity."""
+    return {id(t): i for i, t in reversed(list(enumerate(tensors)))}
+
+
+def _positions(maps: list[Record] | None, tensors: list[Tensor], places: dict[int, int], where: str,
                problems: Problems) -> dict[str, int]:
-    """The places in ``among`` of the tensors that a signature names."""
-    places = {id(t): i for i, t in reversed(list(enumerate(among)))}
+    """The places among a graph's inputs or outputs of the tensors that a signature names."""
     found: dict[str, int] = {}
     for entry in maps or ():
         tensor = tensors[entry.tensor_index] if entry.tensor_index < len(tensors) else None
@@ -118,8 +123,7 @@ def _positions(maps: list[Record] | None, tensors: list[Tensor], among: Sequence
 
 def _read_metadata(model: Model, root: Record, contents: BufferContents) -> None:
     for record in root.metadata or ():
-        content = contents.at(record.buffer, f"metadata '{record.name}'")
-        model.metadata[record.name or ""] = b"" if content is None else content.tobytes()
+        model.metadata[record.name or ""] = contents.copy(contents.at(record.buffer, f"metadata '{record.name}'"))
 
 
 def _keep_extras(model: Model, root: Record, listed: list[list[Tensor]], contents: BufferContents) -> None:
@@ -128,9 +132,8 @@ def _keep_extras(model: Model, root: Record, listed: list[list[Tensor]], content
         if getattr(root, name):
             model.extras[name] = getattr(root, name)
     places = [] if root.metadata_buffer is None else root.metadata_buffer.tolist()
-    found = [contents.at(place, "metadata_buffer") for place in places]
-    if found:
-        model.extras["metadata_buffer"] = [b"" if c is None else c.tobytes() for c in found]
+    if places:
+        model.extras["metadata_buffer"] = [contents.copy(contents.at(place, "metadata_buffer")) for place in places]
     marks: list[int] = [graph.debug_metadata_index for graph in root.subgraphs]
     if any(mark != -1 for mark in marks):
         model.extras["debug_metadata_index"] = marks

@@ -81,11 +81,11 @@ class SubgraphReader:
         clear = True
         for position, record in enumerate(records):
             for place in _listed(record.outputs):
-                first = self._made.setdefault(place, position)
-                if first != position or record.outputs.tolist().count(place) > 1:
-                    self._problems.report("tflite.order", f"tensor {place} is made by operators {first} and {position}",
-                                          self._where)
+                if place in self._made:
+                    makers = f"{self._made[place]} and {position}"
+                    self._problems.report("tflite.order", f"tensor {place} is made by operators {makers}", self._where)
                     clear = False
+                self._made[place] = position
         return clear
 
     def _node(self, code: Record, record: Record, position: int) -> None:
@@ -119,8 +119,9 @@ class SubgraphReader:
     def _custom_options(self, record: Record, where: str) -> bytes:
         offset = record.large_custom_options_offset
         if offset > PLACE_HOLDER:
-            return self._contents.behind(offset, record.large_custom_options_size, f"the options of {where}").tobytes()
-        return b"" if record.custom_options is None else record.custom_options.tobytes()
+            behind = self._contents.behind(offset, record.large_custom_options_size, f"the options of {where}")
+            return self._contents.copy(behind)
+        return self._contents.copy(record.custom_options)
 
     # once all is linked
 
