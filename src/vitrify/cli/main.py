@@ -43,7 +43,7 @@ def main() -> NoReturn:
 def call(arguments: list[str]) -> int:
     """Run one command line and return its exit status."""
     try:
-        status = app(arguments, standalone_mode=False)
+        status = app(arguments, standalone_mode=False, prog_name="vitrify")
         return status if isinstance(status, int) else running.OK
     except typer.Exit as leaving:
         return leaving.exit_code
