@@ -112,3 +112,5 @@ def test_random_graph(model: Model, layout: str) -> None:
     before = moved(model)
     check_kept(model, lambda m: optimize(m, input_layout=layout, output_layout=layout), tolerance=1e-4)
     assert moved(model) <= before
+    again = optimize(model, input_layout=layout, output_layout=layout)
+    assert [entry.name for entry in again.entries] == []

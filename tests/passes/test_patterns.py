@@ -24,6 +24,7 @@ from vitrify.passes.leaky_relu import LeakyRelu
 from vitrify.passes.means import MergeReductions
 from vitrify.passes.nearest import PlainNearest
 from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
+from vitrify.passes.reshape_later import ReshapeLater
 from vitrify.passes.reshapes import MergeReshapes, TransposeToReshape
 from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
 from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
@@ -167,6 +168,14 @@ CASES: dict[str, tuple[type[Pass], Build, list[str]]] = {
     "transpose of ones": (TransposeToReshape, lambda m, x: m.transpose(m.op(ops.Mean(keep_dims=True), x, m.ints(1, 2)),
                                                                        0, 3, 1, 2), ["MEAN", "RESHAPE"]),
     "reshape of squeeze": (MergeReshapes, lambda m, x: m.op(ops.Squeeze(), m.reshape(x, 1, 1, 144)), ["RESHAPE"]),
+    "relu after a reshape": (ReshapeLater, lambda m, x: m.op(ops.Relu(), m.reshape(m.conv(x, 3), 1, 36, 3)),
+                             ["CONV_2D", "RELU", "RESHAPE"]),
+    "offset after a reshape": (ReshapeLater, lambda m, x: m.op(ops.Sub(), m.const([1, 2, 3]), m.reshape(
+        m.conv(x, 3), 36, 3)), ["CONV_2D", "SUB", "RESHAPE"]),
+    "offset after a flatten": (ReshapeLater, lambda m, x: m.op(ops.Add(), m.reshape(m.conv(x, 3), 1, 108), m.weights(
+        108)), ["CONV_2D", "RESHAPE", "ADD"]),
+    "sum of two reshapes": (ReshapeLater, lambda m, x: m.op(ops.Add(), m.reshape(m.conv(x, 3), 1, 36, 3), m.reshape(
+        m.conv(x, 3), 1, 36, 3)), ["CONV_2D", "CONV_2D", "ADD", "RESHAPE"]),
     "dead": (DeadCode, lambda m, x: (m.op(ops.Exp(), x), m.op(ops.Abs(), x))[1], ["ABS"]),
     "same twice": (Duplicates, lambda m, x: m.op(ops.Add(), m.transpose(x, 0, 2, 1, 3), m.transpose(x, 0, 2, 1, 3)),
                    ["TRANSPOSE", "ADD"]),

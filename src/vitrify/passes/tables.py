@@ -14,6 +14,7 @@ from vitrify.passes.leaky_relu import LeakyRelu
 from vitrify.passes.means import MergeReductions
 from vitrify.passes.nearest import PlainNearest
 from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
+from vitrify.passes.reshape_later import ReshapeLater
 from vitrify.passes.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
 from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
 from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
@@ -45,6 +46,7 @@ PATTERNS: tuple[type[Pass], ...] = (
 
 FUSION: tuple[type[Pass], ...] = (
     TransposeToReshape,
+    ReshapeLater,
     MergeReshapes,
     Identities,
     FusePad,                # before scales, so that a convolution's border is known
