@@ -39,9 +39,7 @@ class Session:
     def _make(self) -> Interpreter:
         spec = self.spec
         try:
-            interpreter = Interpreter(model_path=spec.path, num_threads=spec.threads,
-                                      experimental_op_resolver_type=_RESOLVERS[spec.kernels],
-                                      experimental_preserve_all_tensors=spec.keep_all)
+            interpreter = self._load(_RESOLVERS[spec.kernels])
         except (ValueError, RuntimeError) as error:
             raise ModelError.of("litert.load", f"LiteRT cannot load the file: {error}", where=spec.path) from error
         try:
@@ -53,6 +51,17 @@ class Session:
             raise ModelError.of("litert.prepare", f"LiteRT cannot prepare the model: {error}",
                                 where=spec.path) from error
         return interpreter
+
+    def _load(self, resolver: OpResolverType) -> Interpreter:
+        spec = self.spec
+        try:
+            return Interpreter(model_path=spec.path, num_threads=spec.threads, experimental_op_resolver_type=resolver,
+                               experimental_preserve_all_tensors=spec.keep_all)
+        except ValueError as error:
+            # LiteRT 2.3 has no reference kernels for CEIL, ROUND and ELU; the plain ones compute the same.
+            if resolver != OpResolverType.BUILTIN_REF or "Didn't find op" not in str(error):
+                raise
+            return self._load(OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
 
     def reset(self) -> None:
         """Bring variables back to their start; models with resources get a new interpreter, as only that does it."""
