@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from vela_networks import Network
+from vela_networks import Network, neck
 
 from vitrify import ops
 from vitrify.backends.vela import Compiled, check_model, compile_model, compiling, npu_graphs
@@ -281,6 +281,18 @@ def test_an_error_of_the_compilers_own_is_told_without_its_traceback(tmp_path: P
     with pytest.raises(TargetError, match=r"Vela cannot compile noise.tflite: ") as caught:
         run_compiler(path, tmp_path)
     assert "Traceback" not in str(caught.value)
+
+
+def test_a_model_that_kills_the_search_for_speed_is_compiled_for_memory(tmp_path: Path) -> None:
+    path = neck(tmp_path / "m.tflite")
+    got = compile_model(path, "imx93", tmp_path / "out.tflite")
+    assert [finding.code for finding in got.findings] == ["vela.second-try"]
+    assert got.findings[0].severity is Severity.WARNING
+    assert "died of SIGSEGV when it optimized for speed" in got.findings[0].headline
+    assert got.options[got.options.index("--optimise") + 1] == "Size"
+    assert got.placement.coverage.nodes == 1
+    with pytest.raises(TargetError, match=r"died of SIGSEGV\n"):      # asked for, so not replaced
+        compile_model(path, "imx93", tmp_path / "fast.tflite", optimise="Performance")
 
 
 @pytest.mark.models

@@ -22,8 +22,12 @@ class Network:
         self.graph = Graph()
         self.count = 0
         self.random = np.random.default_rng(0)
-        self.x = self.tensor("input", shape, dtype)
-        self.graph.inputs = [self.x]
+        self.x = self.input(*shape, dtype=dtype)
+
+    def input(self, *shape: int, dtype: DType = DType.INT8) -> Tensor:
+        tensor = self.tensor("input" if not self.graph.inputs else self.fresh("input"), shape, dtype)
+        self.graph.inputs.append(tensor)
+        return tensor
 
     def tensor(self, name: str, shape: Sequence[int], dtype: DType = DType.INT8, scale: float = 0.05,
                zero_point: int = 0) -> Tensor:
@@ -84,6 +88,31 @@ class Network:
     def save(self, path: Path, *outputs: Tensor) -> Path:
         tflite.write(self.model(*outputs), path)
         return path
+
+
+def neck(path: Path, size: int = 160) -> Path:
+    """The end of a text detector's neck: gated maps of three sizes, brought to one and joined.
+
+    At 160 the compiler dies when it optimizes for speed.
+    """
+    net = Network(1, size, size, 96)
+
+    sixth = Tensor("sixth", DType.INT8, (), data=np.int8(127).reshape(()), quantization=Quantization.per_tensor(1 / 762))
+
+    def gated(x: Tensor, kernel: int = 3) -> Tensor:
+        x = net.conv(x, 24, kernel, activation=Activation.NONE)
+        gate = net.add(ops.Mean(keep_dims=True), [x, net.ints(1, 2)], (1, 1, 1, 24))
+        gate = net.conv(net.conv(gate, 6, activation=Activation.RELU), 24)
+        gate = net.add(ops.Mul(), [gate, sixth], gate.shape)
+        return net.add(ops.Add(), [x, net.add(ops.Mul(), [x, gate], x.shape)], x.shape)
+
+    def grown(x: Tensor) -> Tensor:
+        return net.add(ops.ResizeNearestNeighbor(), [x, net.ints(size, size)], (1, size, size, 24))
+
+    middle = net.input(1, size // 4, size // 4, 24)
+    parts = [grown(net.input(1, size // 8, size // 8, 24)), grown(net.add(ops.Add(), [middle, net.input(*middle.shape)], middle.shape)),
+             grown(gated(net.input(1, size // 2, size // 2, 96))), gated(net.x)]
+    return net.save(path, net.add(ops.Concatenation(axis=3), parts, (1, size, size, 96)))
 
 
 def mobilenet_v1(path: Path, size: int = 128, alpha: float = 0.25) -> Path:
