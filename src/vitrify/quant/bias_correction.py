@@ -58,15 +58,19 @@ def shift(op: Operator, change: Array, means: Array) -> Array | None:
         means: the mean of each input channel.
     """
     if isinstance(op, DepthwiseConv2D):
-        taps = change.sum(axis=(0, 1, 2))
-        return taps * np.repeat(means, len(taps) // len(means))
+        taps: Array = change.sum(axis=(0, 1, 2))
+        scaled: Array = taps * np.repeat(means, len(taps) // len(means))
+        return scaled
     if isinstance(op, Conv2D):
         taps = change.sum(axis=(1, 2))
         groups = len(means) // taps.shape[1]
         split = taps.reshape(groups, -1, taps.shape[1])
-        return np.einsum("goi,gi->go", split, means.reshape(groups, -1)).reshape(-1)
+        grouped: Array = np.einsum("goi,gi->go", split, means.reshape(groups, -1))
+        return grouped.reshape(-1)
     if isinstance(op, TransposeConv):
-        return change.sum(axis=(1, 2)) @ means / (op.stride_h * op.stride_w)
+        spread: Array = change.sum(axis=(1, 2)) @ means / (op.stride_h * op.stride_w)
+        return spread
     if isinstance(op, FullyConnected) and change.shape[1] == len(means):
-        return change @ means
+        dense: Array = change @ means
+        return dense
     return None

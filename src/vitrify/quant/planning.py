@@ -200,8 +200,11 @@ class _Planner:
         scale = float(made.input_scale(node, found.data).scale[0])
         assert tensor.data is not None
         axis = self._axis(node, found)
-        means = input_means(node.input(found.data), self.names, self.statistics) if self.recipe.bias_correction else None
-        return Weights(found.weight, weight_scales(tensor.data, axis, bias, scale), found.bias, found.data, means)
+        return Weights(found.weight, weight_scales(tensor.data, axis, bias, scale), found.bias, found.data,
+                       self._means(node.input(found.data)))
+
+    def _means(self, tensor: Tensor) -> Array | None:
+        return input_means(tensor, self.names, self.statistics) if self.recipe.bias_correction else None
 
     def _axis(self, node: Node, found: Roles) -> int | None:
         default = self.recipe.fully_connected_weights if isinstance(node.op, FullyConnected) else self.recipe.weights

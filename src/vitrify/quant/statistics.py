@@ -218,7 +218,7 @@ class Statistics:
             seen.low, seen.high = map(float, stored["ranges"][index])
             seen.nan_sample = int(n) if (n := stored["nan"][index]) >= 0 else None
             seen.counted = int(stored["counted"][index])
-            seen.sums = stored[f"sums/{index}"] if f"sums/{index}" in stored else None
+            seen.sums = stored.get(f"sums/{index}")
             if stored["tops"][index] >= 0:
                 seen.histogram = Histogram(float(stored["tops"][index]), stored[f"counts/{index}"])
         listed = list(tensors.values())
