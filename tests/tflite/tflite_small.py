@@ -83,3 +83,13 @@ def compiled() -> Model:
     graph.add(ops.Custom(custom_code="ethos-u", custom_options=b"\x01\x04\x01"), [x], [y], name="npu")
     graph.set_outputs([y])
     return Model([graph])
+
+
+def reading(read: Tensor) -> Model:
+    """A model whose one node reads the constant ``read``."""
+    graph = Graph()
+    x, y = Tensor("x", DType.FLOAT32, (1,)), Tensor("y", DType.FLOAT32, (1,))
+    graph.inputs = [x]
+    graph.add(ops.Custom(custom_code="Reads"), [x, read], [y])
+    graph.set_outputs([y])
+    return Model([graph])

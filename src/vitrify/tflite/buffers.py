@@ -51,7 +51,8 @@ class BufferContents:
         self._left -= content.size
         if self._left < 0:
             raise ModelError.of("tflite.corrupt", "the file is damaged: metadata and custom options overlap so often "
-                                f"that they add up to more than {MOST_COPIES} times the file", where=self._problems.where)
+                                f"that they add up to more than {MOST_COPIES} times the file",
+                                where=self._problems.where)
         return content.tobytes()
 
     def of_tensor(self, number: int, where: str) -> Array | None:

@@ -19,8 +19,8 @@ from vitrify.tflite import schema
 from vitrify.tflite.schema import Record
 
 OPTIONS = "builtin_options"
-"""Key of ``Node.extras`` where a file's options stand that are not the ones the operator's class names; None there
-says that the file has no options."""
+"""Key of ``Node.extras`` for a file's options that are not the ones the operator's class names: the operator as it was
+read, and the table, None when the file has no options. Once the node has another operator it says nothing."""
 
 CUSTOM_CODE = 32
 
@@ -64,17 +64,18 @@ def read_operator(code: int, custom_code: str, custom_options: bytes, table: Rec
         ModelError: an option has a value that the schema does not know.
     """
     if code == CUSTOM_CODE:
-        return Custom(custom_code=custom_code, custom_options=custom_options), {} if table is None else {OPTIONS: table}
+        custom = Custom(custom_code=custom_code, custom_options=custom_options)
+        return custom, {} if table is None else {OPTIONS: (custom, table)}
     extras: dict[str, Any] = {"custom_options": custom_options} if custom_options else {}
     name = name_of(code)
     cls = REGISTRY.get(name)
     if cls is None:
         return Opaque(builtin=name, table_name=table.table if table else "", table=table), extras
-    expected = None if table is None else table.table
-    if expected != cls.options:
-        extras[OPTIONS] = table
-        table = Record(cls.options) if cls.options else None
-    return (cls() if table is None else _typed(cls, table)), extras
+    own = table if table is not None and table.table == cls.options else None
+    op = _typed(cls, own or Record(cls.options)) if cls.options else cls()
+    if own is None and (table is not None or cls.options):
+        extras[OPTIONS] = (op, table)
+    return op, extras
 
 
 def _typed(cls: type[Operator], table: Record) -> Operator:
@@ -102,10 +103,11 @@ def _member(cls: type[Operator], field: str, enum: type[IntEnum], value: int) ->
 
 def write_options(node: Node) -> Record | None:
     """Return the options table of a node, None when it has none."""
-    if OPTIONS in node.extras:
-        kept: Record | None = node.extras[OPTIONS]
-        return kept
     op = node.op
+    read, kept = node.extras.get(OPTIONS, (None, None))
+    if read == op:
+        options: Record | None = kept
+        return options
     if isinstance(op, Opaque):
         table: Record | None = op.table
         return table

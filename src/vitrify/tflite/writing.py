@@ -170,7 +170,7 @@ class _Writer:
     def _buffer(self, tensor: Tensor) -> int:
         """The number of the buffer with the tensor's data; data that stands in memory once is written once."""
         data = tensor.data
-        if data is None or EMPTY_BUFFER in tensor.extras:
+        if data is None or (EMPTY_BUFFER in tensor.extras and data.size == 0):
             return 0
         _check_data(tensor, data)
         flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
