@@ -17,7 +17,7 @@ import vitrify.ops as ops
 from vitrify.core.errors import UnsupportedError
 from vitrify.core.findings import Finding
 from vitrify.importers.onnx.source import Array, SourceNode
-from vitrify.ir import DType, Graph, Operator, Origin, Tensor
+from vitrify.ir import DType, Graph, Operator, Origin, Source, Tensor
 
 Value = Tensor | Array
 _FLOATS = ("float16", "float64", "bfloat16")
@@ -191,7 +191,8 @@ class Context:
 
     @property
     def _origin(self) -> Origin:
-        return Origin.of(self.node.label, self.node.kind) if self.node else Origin()
+        nodes = (self.node.group or (self.node,)) if self.node else ()
+        return Origin(tuple(Source(node.label, node.kind) for node in nodes))
 
     def _fresh(self, name: str) -> str:
         count = self._counts[name] = self._counts.get(name, -1) + 1

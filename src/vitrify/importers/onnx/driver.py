@@ -16,6 +16,7 @@ from vitrify.importers.onnx.context import POISON, Context, Poison, graph_dtype
 from vitrify.importers.onnx.folds import FOLDS, fold
 from vitrify.importers.onnx.hints import HINTS
 from vitrify.importers.onnx.lowerings import LOWERINGS
+from vitrify.importers.onnx.patterns import join_patterns
 from vitrify.importers.onnx.shapes import constant_inputs, static_shapes
 from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
 from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBinding, Part, Signature, Tensor
@@ -81,6 +82,7 @@ class _Walk:
         for name, array in graph.constants.items():
             self.context.values[name] = array
             self.context.remember(name, array)
+        join_patterns(graph)
         for node in needed(graph):
             self.context.begin(node)
             if node.kind == "If" and not node.domain:

@@ -5,6 +5,7 @@ _QUANTIZED = "give the float model: Vitrify quantizes it itself"
 _LOOP = "export with fixed sizes, so that the loop is unrolled"
 
 HINTS = {
+    "Erf": "it is converted as part of Gelu only: x * 0.5 * (1 + Erf(x / sqrt(2)))",
     "NonMaxSuppression": _NMS,
     "TopK": _NMS,
     "NonZero": "it makes a shape that depends on the data; move it after the model",

@@ -16,7 +16,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass
 class SourceNode:
-    """One ONNX node. ``label`` is what messages call it: its name, or its first output's when it has none."""
+    """One ONNX node. ``label`` is what messages call it: its name, or its first output's when it has none.
+
+    ``group`` holds the file's nodes that this one stands for, when several were put together.
+    """
 
     kind: str
     name: str
@@ -25,6 +28,7 @@ class SourceNode:
     attributes: dict[str, Any]
     domain: str = ""
     opset: int = 0
+    group: tuple[SourceNode, ...] = ()
 
     @property
     def label(self) -> str:
