@@ -39,7 +39,7 @@ types: .venv/dev
 
 docs: .venv/dev
 	$(BIN)/python scripts/reference_docs.py docs/reference
-	$(BIN)/mkdocs build -q --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict
 
 bench: .venv/dev          ## side by side with the peers, each in its own environment
 	$(BIN)/python benchmarks/run.py

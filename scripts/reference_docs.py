@@ -1,0 +1,95 @@
+"""Write the reference pages out of the code: commands, JSON output, operators, passes, targets.
+
+    python scripts/reference_docs.py FOLDER
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from vitrify import ops
+from vitrify.core import results
+from vitrify.ir import LedgerEntry
+from vitrify.passes import base, tables
+from vitrify.targets import load, names
+
+COMMANDS = ("build", "inspect", "convert", "quantize", "check", "compile", "verify")
+RESULTS = {"inspect": results.InspectResult, "convert": results.ConvertResult, "quantize": results.QuantizeResult,
+           "check": results.CheckResult, "compile": results.CompileResult, "verify": results.VerifyResult,
+           "build": results.BuildResult}
+
+
+def commands_page() -> Iterator[str]:
+    """Yield `--help` of every command."""
+    yield "# Commands\n"
+    program = str(Path(sys.executable).parent / "vitrify")
+    for command in COMMANDS:
+        text = subprocess.run([program, command, "--help"], capture_output=True, text=True, check=True,
+                              env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}).stdout
+        yield f"## vitrify {command}\n\n```text\n{text.strip()}\n```\n"
+
+
+def json_page() -> Iterator[str]:
+    """Yield the schema of each command's JSON output."""
+    yield "# JSON output\n"
+    yield ("With `--json` a command prints one object to standard output. Its schemas are generated from the types "
+           "that the commands fill.\n")
+    for command, kind in RESULTS.items():
+        schema = json.dumps(msgspec.json.schema(kind), indent=2)
+        yield f"## {command}\n\n??? note \"Schema\"\n\n" + "\n".join(
+            f"    {line}" for line in ["```json", *schema.split("\n"), "```"]) + "\n"
+
+
+def operators_page() -> Iterator[str]:
+    """Yield a table of all operators that are described."""
+    yield "# Operators\n"
+    yield (f"{len(ops.REGISTRY)} TFLite operators are described: attributes, shape inference, numpy reference. All "
+           "others are read, kept and written unchanged.\n")
+    yield "| operator | what it gives | int8 |\n|---|---|---|"
+    for name, kind in sorted(ops.REGISTRY.items()):
+        summary = (inspect.getdoc(kind) or "").split("\n")[0].replace("|", "\\|")
+        yield f"| {name} | {summary} | {'yes' if kind.int8 is not None else 'no kernel'} |"
+
+
+def passes_page() -> Iterator[str]:
+    """Yield each table of passes with their documentation."""
+    yield "# Passes\n"
+    seen: set[type[base.Pass]] = set()
+    for title in ("CLEANUP", "PATTERNS", "LAYOUT", "FUSION"):
+        for kind in getattr(tables, title, ()):
+            if kind not in seen:
+                seen.add(kind)
+                yield f"## {kind.__name__}\n\nTable {title}.\n\n```text\n{inspect.getdoc(kind)}\n```\n"
+    yield f"Every run of a pass adds a line to the ledger: {', '.join(LedgerEntry.__struct_fields__)}.\n"
+
+
+def targets_page() -> Iterator[str]:
+    """Yield the facts of each target with their sources."""
+    yield "# Targets\n"
+    for name in names():
+        target = load(name)
+        yield f"## {name}\n\n{target.title}: {target.npu}\n\n| fact | value | basis | source |\n|---|---|---|---|"
+        for key, fact in target.facts.items():
+            yield f"| `{key}` | {fact.value:g} | {fact.basis} | {fact.source} |"
+        yield ""
+
+
+def main() -> None:
+    """Write all pages."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for page in (commands_page, json_page, operators_page, passes_page, targets_page):
+        text = "\n".join(page())
+        (folder / f"{page.__name__.removesuffix('_page')}.md").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
