@@ -21,6 +21,7 @@ class Given:
 
     array: np.ndarray
     constant: bool = False
+    variable: bool = False
 
 
 class Case:
@@ -35,7 +36,8 @@ class Case:
 
     def tensors(self) -> list[Tensor | None]:
         return [given and Tensor(f"input{i}", DType.of(given.array.dtype), given.array.shape,
-                                 data=given.array if given.constant else None) for i, given in enumerate(self.inputs)]
+                                 data=given.array if given.constant else None, is_variable=given.variable)
+                for i, given in enumerate(self.inputs)]
 
 
 def f32(*shape: int, low: float = -2, high: float = 2, seed: int = 0) -> Given:
@@ -67,7 +69,7 @@ def scalar(value: Any, dtype: Any = np.int32) -> Given:
 def model_of(case: Case) -> Model:
     graph = Graph()
     tensors = case.tensors()
-    graph.inputs = [t for t in tensors if t is not None and not t.is_constant]
+    graph.inputs = [t for t in tensors if t is not None and not t.is_constant and not t.is_variable]
     graph.set_outputs(graph.add(case.op, tensors).outputs)
     return Model(graphs=[graph])
 

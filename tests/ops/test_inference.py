@@ -99,7 +99,6 @@ def test_strided_slices_are_the_runtimes(shape, data):
     for i, extent in enumerate(shape):
         if masks["shrink_axis_mask"] >> i & 1:     # one index within the axis; the runtime wants a step forward there
             begin[i], strides[i] = begin[i] % extent, 1
-            masks["begin_mask"] &= ~(1 << i)
     case = Case(ops.StridedSlice(**masks), f32(*shape), ints(*begin), ints(*end), ints(*strides))
     (inferred,) = case.op.infer(case.tensors())
     (ours,) = case.op.evaluate(case.arrays)

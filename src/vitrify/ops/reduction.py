@@ -93,7 +93,7 @@ class Sum(Reduction):
             yield legality.finding(node, "ops.reference_sum", "is an int8 SUM, whose reference kernel gives wrong "
                                    "values (LiteRT 2.3); the optimized one is right",
                                    why="the two kernels of the runtime differ here",
-                                   help="use MEAN and fold the number of elements into the scale",
+                                   help="use MEAN and a MUL by the number of elements",
                                    severity=Severity.WARNING)
 
 
