@@ -10,8 +10,10 @@ import msgspec
 import pytest
 from vela_networks import EFFICIENTNET_LITE0, MOBILENET_V2, inverted_residuals, mobilenet_v1, resnet50
 
+from vitrify import tflite
 from vitrify.backends.vela import check_model
 from vitrify.targets import Target, load
+from vitrify.targets.cost import cpu_seconds, total
 
 PUBLISHED_MS = {      # i.MX 93 EVK, NPU. Source: github.com/NXP/eiq-model-zoo
     "MobileNetV1 0.25 128": (mobilenet_v1, 0.37),
@@ -29,6 +31,18 @@ def test_the_published_time_lies_in_the_interval(build: Callable[[Path], Path], 
     assert got.placement.coverage.nodes == 1
     assert got.estimate.low_ms <= measured <= got.estimate.high_ms
     assert abs(got.estimate.latency_ms / measured - 1) < 0.2
+
+
+PUBLISHED_CPU_MS = {      # i.MX 93 EVK, CPU 1 thread. Source: as above
+    "MobileNetV1 0.25 128": 3.63, "MobileNetV2 224": 62.51, "EfficientNet-Lite0 224": 80.4, "ResNet50 224": 303.0}
+
+
+@pytest.mark.parametrize("name", PUBLISHED_CPU_MS)
+def test_the_published_time_of_one_core_lies_in_the_interval(name: str, tmp_path: Path) -> None:
+    graph = tflite.read(PUBLISHED_MS[name][0](tmp_path / "m.tflite")).main
+    got = total(cpu_seconds(node, load("imx93")) for node in graph)
+    assert got.low * 1e3 <= PUBLISHED_CPU_MS[name] <= got.high * 1e3
+    assert got.low < got.likely < got.high
 
 
 def with_dram(bytes_per_s: float) -> Target:

@@ -97,7 +97,7 @@ def neck(path: Path, size: int = 160) -> Path:
     """
     net = Network(1, size, size, 96)
 
-    sixth = Tensor("sixth", DType.INT8, (), data=np.int8(127).reshape(()), quantization=Quantization.per_tensor(1 / 762))
+    sixth = Tensor("sixth", DType.INT8, (), data=np.array(127, np.int8), quantization=Quantization.per_tensor(1 / 762))
 
     def gated(x: Tensor, kernel: int = 3) -> Tensor:
         x = net.conv(x, 24, kernel, activation=Activation.NONE)
@@ -110,7 +110,8 @@ def neck(path: Path, size: int = 160) -> Path:
         return net.add(ops.ResizeNearestNeighbor(), [x, net.ints(size, size)], (1, size, size, 24))
 
     middle = net.input(1, size // 4, size // 4, 24)
-    parts = [grown(net.input(1, size // 8, size // 8, 24)), grown(net.add(ops.Add(), [middle, net.input(*middle.shape)], middle.shape)),
+    sides = net.add(ops.Add(), [middle, net.input(*middle.shape)], middle.shape)
+    parts = [grown(net.input(1, size // 8, size // 8, 24)), grown(sides),
              grown(gated(net.input(1, size // 2, size // 2, 96))), gated(net.x)]
     return net.save(path, net.add(ops.Concatenation(axis=3), parts, (1, size, size, 96)))
 
