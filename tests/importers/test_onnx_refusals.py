@@ -180,7 +180,11 @@ PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]]
     "external offset no number": (lambda: external("model.onnx", offset="x"), ModelError, "no number"),
     "strings as input": (string_input, UnsupportedError, "element type string"),
     "sequence as input": (sequence_input, ModelError, "'x' is no tensor but a sequence"),
-    "condition at run time": (conditional, UnsupportedError, "its condition 'c' is computed at run time"),
+    "condition at run time": (
+        conditional,
+        UnsupportedError,
+        "its condition 'c' is computed at run time, from input 'c'",
+    ),
     "old operator set": (too_old, UnsupportedError, "operator set 6, the oldest read is 7"),
     "foreign domain": (
         lambda: model([helper.make_node("FusedConv", ["x"], ["y"], "f", domain="com.microsoft")], {"x": X}, {}, ["y"]),

@@ -125,14 +125,7 @@ class _Walk:
         condition = context.values[node.inputs[0]] if node.inputs else None
         if not isinstance(condition, np.ndarray):
             if not isinstance(condition, Poison):
-                self.errors.append(
-                    context.unsupported(
-                        node,
-                        f"its condition '{node.inputs[0] if node.inputs else ''}' is computed at run time",
-                        "fix the input that decides it: vitrify.importers.load(path, values={name: value}); "
-                        "or export the model for one case",
-                    )
-                )
+                self.errors.append(self._open_condition(node, condition))
             return self._poison(node)
         branch = node.graph("then_branch" if bool(condition.reshape(-1)[0]) else "else_branch")
         outer = context.values
@@ -143,6 +136,26 @@ class _Walk:
         for name, result in zip(node.outputs, results, strict=False):
             outer[name] = result
         return None
+
+    def _open_condition(self, node: SourceNode, condition: Tensor | None) -> UnsupportedError:
+        """Say which of the graph's inputs decide the branch: fixing them is what helps."""
+        if condition is None:
+            return self.context.unsupported(node, "it has no condition")
+        reached: dict[Tensor, None] = {condition: None}
+        for tensor in (waiting := [condition]):
+            fresh = [
+                t for t in (tensor.producer.inputs if tensor.producer else ()) if t is not None and t not in reached
+            ]
+            reached.update(dict.fromkeys(fresh))
+            waiting += fresh
+        names = [t.name for t in self.context.graph.inputs if t in reached]
+        deciding = ", ".join(map(repr, names))
+        values = ", ".join(f"{name!r}: ..." for name in names)
+        return self.context.unsupported(
+            node,
+            f"its condition '{node.inputs[0]}' is computed at run time" + (f", from input {deciding}" if names else ""),
+            f"fix what decides it: vitrify.importers.load(path, values={{{values}}}); or export the model for one case",
+        )
 
     def raise_problems(self) -> None:
         """Raise everything collected: what is broken first, else what is not done yet."""
