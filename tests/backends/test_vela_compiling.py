@@ -58,6 +58,7 @@ def test_real_models_compile_and_every_node_has_a_verdict(name: str, model_file:
     assert got.estimate.low_ms < got.estimate.latency_ms < got.estimate.high_ms
     assert got.memory.flash_bytes == output.stat().st_size
     assert got.memory.sram_bytes <= got.memory.sram_limit_bytes
+    assert npu_graphs(output)[0].arena_bytes <= got.memory.arena_bytes <= got.memory.dram_bytes
     assert all(verdict.rules for verdict in places.verdicts if verdict.placement == "cpu")
     assert not any(verdict.rules for verdict in places.verdicts if verdict.placement != "cpu")
 

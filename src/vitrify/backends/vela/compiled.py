@@ -110,7 +110,7 @@ def _names(graph: Record, places: np.ndarray | None) -> list[str]:
 
 
 def _arena_end(root: Record, data: np.ndarray) -> int:
-    """Where the last byte of the stored arena plan lies; 0 without a plan."""
+    """Where the last byte of the stored arena plan lies; 0 without a plan. The fast arena is memory of its own."""
     from vitrify.ir import DType
 
     words = _metadata(root, _ARENA_METADATA)
@@ -119,10 +119,17 @@ def _arena_end(root: Record, data: np.ndarray) -> int:
     offsets = words[:len(words) // 4 * 4].view(np.int32)[_ARENA_HEADER:]
     tensors = root.subgraphs[0].tensors or () if root.subgraphs else ()
     ends = [0]
-    for offset, tensor in zip(offsets.tolist(), tensors, strict=False):
-        if offset >= 0 and tensor.shape is not None:
+    fast = _fast_arenas(root)
+    for index, (offset, tensor) in enumerate(zip(offsets.tolist(), tensors, strict=False)):
+        if offset >= 0 and tensor.shape is not None and index not in fast:
             ends.append(offset + int(np.prod(tensor.shape, dtype=np.int64)) * DType(tensor.type).bits // 8)
     return max(ends)
+
+
+def _fast_arenas(root: Record) -> set[int]:
+    """The tensors of the main graph that stand for the fast arena."""
+    return {int(operator.inputs[_PARTS - 1]) for operator in root.subgraphs[0].operators or ()
+            if _kind(root, operator) == NPU_OPERATOR and operator.inputs is not None and len(operator.inputs) >= _PARTS}
 
 
 def _metadata(root: Record, name: str) -> np.ndarray | None:
