@@ -27,7 +27,7 @@ def open(source: Path | str | Model, *, shapes: Mapping[str, Sequence[int]] | No
         source: an ONNX or TFLite file, or a model in memory.
         shapes: static shapes of inputs by name.
         values: constants to put in the place of an ONNX model's inputs.
-        kernels: LiteRT's kernels: ``reference``, ``optimized`` or ``xnnpack``.
+        kernels: LiteRT's kernels: ``reference``, ``optimized``, ``xnnpack`` or ``auto``.
         threads: threads per run.
         seconds: the limit of time for one run.
     Raises:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.ir import Graph, Model, Node
+from vitrify.ops.checking import check_graph, check_node
 from vitrify.runtimes.base import stamp
 from vitrify.runtimes.litert.spec import Details, Spec
 
@@ -27,6 +27,7 @@ _SESSION = "vitrify.runtimes.litert.session"
 _NODE = re.compile(r"Node number (\d+) \((.*?)\) failed to (?:prepare|invoke)\.?")
 _CUSTOM = re.compile(r"unresolved custom op: ([^\s.]+)")
 _TRIED_STEPS = 20      # pieces tried at most: enough for a million nodes
+_SUSPECTS = 4          # nodes that break a rule are tried first
 
 
 class Limits(NamedTuple):
@@ -54,7 +55,7 @@ def prepare(path: Path | str, *, limits: Limits = Limits(), invoke: bool = True)
 
     file = Path(path)
     model = read(file)
-    broken = list(_broken_rules(model))
+    broken = [finding for graph in model.graphs for finding in check_graph(graph)]
     refusal = _refusal(file, limits, invoke)
     if refusal is None:
         return [replace(f, severity=Severity.WARNING) if f.severity is Severity.ERROR else f for f in broken]
@@ -62,15 +63,6 @@ def prepare(path: Path | str, *, limits: Limits = Limits(), invoke: bool = True)
         return [*broken, _died(refusal, model, file, limits)]
     explained = _explained(refusal, model, file)
     return [*broken, explained] if explained.where not in {f.where for f in broken} else broken
-
-
-def _broken_rules(model: Model) -> Iterator[Finding]:
-    """What the operators themselves say that LiteRT would refuse or die of."""
-    for graph in model.graphs:
-        for node in graph:
-            check = getattr(node.op, "check", None)
-            if check is not None:
-                yield from check(node)
 
 
 def _refusal(file: Path, limits: Limits, invoke: bool = True) -> Finding | None:
@@ -125,16 +117,18 @@ def _deadly(model: Model, file: Path, limits: Limits) -> Node | None:
 
     nodes = model.main.nodes
     alive, dead = 0, len(nodes)
+    suspects = [number for number, node in enumerate(nodes) if check_node(node)][:_SUSPECTS]
     with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
         for _ in range(_TRIED_STEPS):
             if dead - alive <= 1:
                 break
-            middle = (alive + dead) // 2
-            refusal = _refusal(_beginning(read(file), middle, Path(folder)), limits)
+            likely = [n for s in suspects for n in (s + 1, s) if alive < n < dead]
+            count = likely[0] if likely else (alive + dead) // 2
+            refusal = _refusal(_beginning(read(file), count, Path(folder)), limits)
             if refusal is not None and refusal.code == "process.died":
-                dead = middle
+                dead = count
             else:
-                alive = middle
+                alive = count
     return nodes[dead - 1] if nodes else None
 
 

@@ -108,12 +108,13 @@ def match(reference: Sequence[Binding], candidate: Sequence[Binding], aliases: M
     Raises:
         UsageError: they cannot be told apart; names both sides.
     """
-    left, right = [b.name for b in reference], {b.name: b for b in candidate}
-    named = {name: name if name in right else aliases.get(name, "") for name in left}
-    if all(to in right for to in named.values()) and len(set(named.values())) == len(left):
+    right = {b.name: b for b in candidate}
+    named = {b.name: b.name if b.name in right else aliases.get(b.name, "") for b in reference}
+    if len(set(named.values()) & set(right)) == len(reference) and all(
+            _fits(b.shape, right[named[b.name]].shape) for b in reference):
         return named
-    if len(left) == len(right):
-        orders = [tuple(candidate), *permutations(candidate)] if len(left) <= 6 else [tuple(candidate)]
+    if len(reference) == len(right):
+        orders = [tuple(candidate), *permutations(candidate)] if len(right) <= 6 else [tuple(candidate)]
         for order in orders:
             if all(_fits(a.shape, b.shape) for a, b in zip(reference, order, strict=True)):
                 return {a.name: b.name for a, b in zip(reference, order, strict=True)}

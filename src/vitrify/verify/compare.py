@@ -33,7 +33,7 @@ TRACED_SAMPLES = 4
 class Stage:
     """One form of the model: what reports call it, and its file.
 
-    ``kernels``: LiteRT's, None for ``reference`` where the file holds integers and ``optimized`` where it does not.
+    ``kernels``: LiteRT's, None for ``auto``: the reference where the file holds integers.
     ``gate``: None for the one that fits the file.
     """
 
@@ -163,14 +163,9 @@ def _nudge(array: Array) -> Array:
 
 def _open(stage: Stage, shapes: Mapping[str, Sequence[int]] | None, values: Mapping[str, Any] | None,
           threads: int) -> Runtime:
-    is_tflite = _is_tflite(stage.path)
-    kernels = stage.kernels or "optimized"
-    runtime = open_runtime(stage.path, shapes=None if is_tflite else shapes, values=None if is_tflite else values,
-                           kernels=kernels, threads=threads)
-    if is_tflite and stage.kernels is None and runtime.is_quantized:
-        runtime.close()
-        runtime = open_runtime(stage.path, kernels="reference", threads=threads)
-    return runtime
+    if _is_tflite(stage.path):
+        return open_runtime(stage.path, kernels=stage.kernels or "auto", threads=threads)
+    return open_runtime(stage.path, shapes=shapes, values=values, threads=threads)
 
 
 def _is_tflite(path: Path) -> bool:

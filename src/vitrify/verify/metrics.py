@@ -41,7 +41,8 @@ class Sums:
         out = np.ascontiguousarray(candidate, np.float32).reshape(-1)
         if not ref.size:
             return
-        error = ref - out
+        with np.errstate(invalid="ignore", over="ignore"):      # infinities are dealt with below
+            error = ref - out
         squares = float(np.vdot(error, error))
         if not math.isfinite(squares):
             ref, out, error, step = self._finite(ref, out, step)

@@ -17,9 +17,10 @@ from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
 from vitrify.runtimes.base import Array, Capabilities, Observation, Profile, Traced, stamp, zeros
 from vitrify.runtimes.litert.spec import Details, Spec
 
-Kernels = Literal["reference", "optimized", "xnnpack"]
+Kernels = Literal["reference", "optimized", "xnnpack", "auto"]
 KERNELS: tuple[str, ...] = get_args(Kernels)
-"""Bit-exact by definition; the default ones without delegates; those with the delegate that phones and boards use."""
+"""Bit-exact by definition; the built-in ones; with the delegate that phones and boards use; ``auto``: the reference
+for files that hold integers, else XNNPACK, whose float sums round least, and the optimized ones for inner tensors."""
 
 _PLAIN: dict[str, Any] = {"dtype": np.float32}
 _QUANTIZED = (np.int8, np.uint8, np.int16)
@@ -31,21 +32,23 @@ class LiteRT:
 
     Files that record the source model's interface are run by it; others by the names of their signature, or of their
     tensors. Integer inputs and outputs with a scale are given and taken as real numbers. Variables start afresh with
-    each run unless ``keep_state`` is set. The folder ``owned`` is removed when the runtime is closed.
+    each run unless ``keep_state`` is set. Inner tensors are computed by the kernels ``traced_by``, by default the same;
+    XNNPACK's cannot. The folder ``owned`` is removed when the runtime is closed.
 
     Raises:
         VitrifyError: LiteRT refuses the file, or dies of it.
     """
 
-    def __init__(self, path: Path | str, *, kernels: Kernels = "reference", threads: int = 1, keep_state: bool = False,
-                 shapes: Mapping[str, Sequence[int]] | None = None, interface: Interface | None = None,
-                 seconds: float | None = None, memory_bytes: int = DEFAULT_MEMORY_BYTES,
-                 owned: Path | None = None) -> None:
+    def __init__(self, path: Path | str, *, kernels: Kernels = "reference", traced_by: Kernels | None = None,
+                 threads: int = 1, keep_state: bool = False, shapes: Mapping[str, Sequence[int]] | None = None,
+                 interface: Interface | None = None, seconds: float | None = None,
+                 memory_bytes: int = DEFAULT_MEMORY_BYTES, owned: Path | None = None) -> None:
         if kernels not in KERNELS:
             raise UsageError.of("runtime.kernels", f"there are no kernels '{kernels}'",
                                 help=f"use {', '.join(KERNELS)}")
         self.path = Path(path)
-        self.kernels = kernels
+        self.kernels: str = "reference" if kernels == "auto" else kernels
+        self.traced_by: str | None = traced_by or (None if kernels == "xnnpack" else self.kernels)
         self.threads = threads
         self.keep_state = keep_state
         self._owned = owned
@@ -59,6 +62,8 @@ class LiteRT:
             if shapes:
                 self._shapes = _resized(shapes, self._details, self.path)
                 self._details = self._call("details", self._spec(False))
+            if kernels == "auto" and not self.is_quantized:
+                self.kernels, self.traced_by = "xnnpack", traced_by or "optimized"
             self._interface = interface or recorded_interface(self.path) or interface_of(self._details)
         except BaseException:
             self._worker.close()
@@ -72,7 +77,7 @@ class LiteRT:
     @property
     def capabilities(self) -> Capabilities:
         """Inner tensors are out of reach where a delegate computes them."""
-        return Capabilities(trace=self.kernels != "xnnpack", profile=True)
+        return Capabilities(trace=self.traced_by is not None, profile=True)
 
     @property
     def interface(self) -> Interface:
@@ -139,8 +144,12 @@ class LiteRT:
         """Run once; return the file's outputs and the chosen tensors."""
         arrays = to_file_inputs(self._interface, inputs, self._details.inputs)
         outputs = [d["index"] for d in self._details.outputs]
-        wanted = [*outputs, *(d["index"] for d in chosen)]
-        values = self._call("invoke", self._spec(bool(chosen)), arrays, wanted, self.keep_state)
+        inner = [d["index"] for d in chosen]
+        if inner and self.traced_by == self.kernels:
+            values = self._call("invoke", self._spec(True), arrays, [*outputs, *inner], self.keep_state)
+        else:
+            values = self._call("invoke", self._spec(False), arrays, outputs, self.keep_state)
+            values += self._call("invoke", self._spec(True), arrays, inner, self.keep_state) if inner else []
         traced = {d["name"]: Traced(raw=value, quantization=quantization_of(d))
                   for d, value in zip(chosen, values[len(outputs):], strict=True) if value is not None}
         return values[:len(outputs)], traced
@@ -199,7 +208,8 @@ class LiteRT:
         return f"<{self.name}: {self.path.name}>"
 
     def _spec(self, keep_all: bool) -> Spec:
-        return Spec(str(self.path.resolve()), self._stamp, self.kernels, keep_all, self.threads, self._shapes)
+        kernels = self.traced_by if keep_all and self.traced_by else self.kernels
+        return Spec(str(self.path.resolve()), self._stamp, kernels, keep_all, self.threads, self._shapes)
 
     def _call(self, function: str, spec: Spec, *args: Any) -> Any:
         return self._worker.call(f"{_SESSION}:{function}", spec, *args)
