@@ -327,6 +327,7 @@ def test_operators_can_be_kept_off_the_npu(tmp_path: Path) -> None:
     path = net.save(tmp_path / "m.tflite", net.conv(x, 8, 3))
     got = compile_model(path, "imx93", tmp_path / "out.tflite", ignore=["DEPTHWISE_CONV_2D"])
     assert [v.placement for v in got.placement.verdicts] == ["npu", "cpu", "npu"]
+    assert [rule.code for rule in got.placement.verdicts[1].rules] == ["ethos-u.kept-on-cpu"]
     assert got.placement.coverage.macs < 1
 
 

@@ -129,7 +129,7 @@ def _compile(path: Path, target: Target | str, keep: Callable[[Path], None] | No
     model = _read(path)
     with _working_folder(chip, path) as folder:
         left = _run_trying(path, model.main, chip, optimise, ignore, folder, seconds, memory_bytes)
-        answer = _describe(model, left, chip)
+        answer = _describe(model, left, chip, ignore)
         if answer.placement.npu_partitions == 0:
             nothing = said.nothing_placed(path, chip, model.main)
             answer = msgspec.structs.replace(answer, findings=(nothing, *answer.findings))
@@ -219,12 +219,12 @@ def _copy(source: Path, output: Path) -> None:
             out.write(block)
 
 
-def _describe(model: Model, left: _Result, target: Target) -> Compiled:
+def _describe(model: Model, left: _Result, target: Target, ignored: tuple[str, ...]) -> Compiled:
     version = importlib.metadata.version("ethos-u-vela")
     compiled = read_compiled(left.model)
     summary = read_summary(left.summary)
     database = read_database(left.database)
-    placed = place_nodes(model.main, compiled, database, read_messages(left.log))
+    placed = place_nodes(model.main, compiled, database, read_messages(left.log), ignored)
     calls = len(compiled.npu)
     lost = unseen(summary, database)
     unowned = [*_unowned(database, placed), *lost]

@@ -16,6 +16,7 @@ from vitrify.backends.vela.messages import Message, reasons_for
 from vitrify.ir import Graph, Node
 from vitrify.targets.placement import Place, Reason, Verdict
 
+_ASKED = Reason(code="ethos-u.kept-on-cpu", headline="it was asked to be kept there")
 _UNSAID = Reason(code="ethos-u.no-reason", headline="the compiler left it on the CPU without a word")
 
 
@@ -38,8 +39,9 @@ class Placed(NamedTuple):
         return sum(row.cycles for row in self.perf if not row.on_cpu)
 
 
-def place_nodes(graph: Graph, compiled: CompiledFile, database: Database, messages: Sequence[Message]) -> list[Placed]:
-    """Return the nodes of ``graph`` in order, each with its verdict."""
+def place_nodes(graph: Graph, compiled: CompiledFile, database: Database, messages: Sequence[Message],
+                ignored: Container[str] = ()) -> list[Placed]:
+    """Return the nodes of ``graph`` in order, each with its verdict; operators in ``ignored`` were kept off the NPU."""
     source_at: dict[int, str] = {}
     for source, key in database.keys.items():
         source_at.setdefault(key, source)
@@ -51,7 +53,7 @@ def place_nodes(graph: Graph, compiled: CompiledFile, database: Database, messag
         rows = database.perf.get(source, []) if source else []
         stream = database.streams.get(source)
         place = _place(node, rows, stream, left)
-        placed.append(Placed(node, _verdict(node, place, messages, names), rows, stream))
+        placed.append(Placed(node, _verdict(node, place, messages, names, ignored), rows, stream))
     return placed
 
 
@@ -70,9 +72,10 @@ def _face(node: Node) -> tuple[str, tuple[str, ...]]:
     return node.op.kind, tuple(tensor.name for tensor in node.outputs[:1])
 
 
-def _verdict(node: Node, place: Place, messages: Sequence[Message], names: Container[str]) -> Verdict:
+def _verdict(node: Node, place: Place, messages: Sequence[Message], names: Container[str],
+             ignored: Container[str]) -> Verdict:
     rules: tuple[Reason, ...] = ()
     if place == "cpu":
-        rules = reasons_for(node, messages, names) or (_UNSAID,)
+        rules = (_ASKED,) if node.op.kind in ignored else reasons_for(node, messages, names) or (_UNSAID,)
     return Verdict(node=node.name, operator=node.op.kind, placement=place, rules=rules,
                    origin=tuple(source.name for source in node.origin.sources))
