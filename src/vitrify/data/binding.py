@@ -121,4 +121,4 @@ def identity_interface(model: Model) -> Interface:
 
 
 def _dtype(tensor: Tensor) -> str:
-    return "float32" if tensor.quantization is not None and tensor.dtype.bits == 8 else tensor.dtype.label
+    return "float32" if tensor.quantization is not None and tensor.dtype.bits in (8, 16) else tensor.dtype.label
