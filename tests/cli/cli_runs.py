@@ -33,12 +33,17 @@ def run(*arguments: str | Path, cwd: Path | None = None, **more: Any) -> Ran:
 def answer(*arguments: str | Path, cwd: Path | None = None, **more: Any) -> tuple[int, Result]:
     """Run with ``--json`` and read the one object on standard output as the type that the schema is made from."""
     ran = run(*arguments, "--json", cwd=cwd, **more)
-    plain = msgspec.json.decode(ran.out)
-    assert isinstance(plain, dict), ran
+    return ran.status, parsed(ran.out)
+
+
+def parsed(out: str) -> Result:
+    """Read what ``--json`` printed."""
+    plain = msgspec.json.decode(out)
+    assert isinstance(plain, dict), out
     assert list(plain)[:3] == ["schema_version", "command", "ok"]
     kind = RESULTS.get(plain["command"], FailureResult)
     if not plain["ok"] and "seconds" not in plain and plain["command"] in ("convert", "quantize", "build", "compile"):
         kind = FailureResult
-    result = msgspec.json.decode(ran.out, type=kind)
+    result = msgspec.json.decode(out, type=kind)
     assert set(msgspec.to_builtins(result)) >= set(plain), "the answer has keys that its schema does not"
-    return ran.status, result
+    return result

@@ -103,7 +103,7 @@ def test_quantize_to_uint8(digits: Path, tmp_path: Path) -> None:
     assert result.calibration.calibrator == "percentile"
 
 
-KINDS: dict[str, tuple[str, str, int, int]] = {          # fixture -> kind, format, float operators are there, NPU graphs
+KINDS: dict[str, tuple[str, str, int, int]] = {          # kind, format, has float operators, NPU graphs
     "digits": ("float32", "onnx", 1, 0),
     "float_file": ("float32", "tflite", 1, 0),
     "int8_file": ("int8", "tflite", 0, 0),

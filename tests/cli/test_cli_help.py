@@ -1,4 +1,4 @@
-"""What `--help` says is stored beside this file; `python tests/cli/test_cli_help.py` writes it anew, for review as a diff."""
+"""What `--help` says is stored beside this file; `python tests/cli/test_cli_help.py` writes it anew."""
 
 from __future__ import annotations
 

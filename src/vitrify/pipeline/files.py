@@ -12,6 +12,8 @@ from msgspec import structs
 from vitrify.core.errors import UsageError, VitrifyError
 from vitrify.core.findings import Finding
 
+_EFFECTIVE = os.access in os.supports_effective_ids
+
 
 def existing(path: Path) -> Path:
     """Return ``path`` when it is a file that can be read.
@@ -24,8 +26,10 @@ def existing(path: Path) -> Path:
                             help=f"name a file in it; `vitrify inspect {path}` lists them")
     if not path.exists():
         raise UsageError.of("file.missing", f"there is no file {path}", where=str(path))
-    if not os.access(path, os.R_OK):
-        raise UsageError.of("file.permission", f"{path} may not be read by this user", where=str(path))
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise UsageError.of("file.permission", f"{path} cannot be read: {error.strerror}", where=str(path)) from error
     return path
 
 
@@ -45,7 +49,7 @@ def destination(source: Path, output: Path | None, ending: str) -> Path:
     parent = target.absolute().parent
     while not parent.exists():
         parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK, effective_ids=_EFFECTIVE):
         raise UsageError.of("file.permission", f"cannot write in {parent}", where=str(target),
                             help="choose another place with -o")
     return target

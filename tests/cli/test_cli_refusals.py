@@ -1,0 +1,203 @@
+"""Bad calls and bad files: exit status, code of the finding, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from cli_runs import parsed, run
+
+from vitrify.cli.main import call
+from vitrify.core.results import Result
+
+ModelFile = Callable[[str], Path]
+
+
+class Refusal(NamedTuple):
+    """A command line with {names}, its exit status, the first finding's code, and words of its text."""
+
+    arguments: str
+    status: int
+    code: str
+    words: str = ""
+
+
+CASES = {
+    "no_model": Refusal("convert", 2, "call.invalid", "Missing argument"),
+    "unknown_option": Refusal("convert x.onnx --frobnicate", 2, "call.invalid", "No such option"),
+    "unknown_command": Refusal("frobnicate", 2, "call.invalid", "No such command"),
+    "bad_choice": Refusal("convert x.onnx --io-layout nwhc", 2, "call.invalid", "nwhc"),
+    "no_samples": Refusal("quantize x.onnx --samples 0", 2, "call.invalid", "samples"),
+    "shape_without_numbers": Refusal("convert {cut} --shape x=a,b", 2, "call.shape", "x=a,b"),
+    "shape_with_zero": Refusal("convert {cut} --shape x=1,0", 2, "call.shape", "x=1,0"),
+    "shape_twice": Refusal("convert {cut} --shape x=1 --shape x=2", 2, "call.shape", "twice"),
+    "std_zero": Refusal("quantize {cut} --std 0", 2, "call.number", "zero"),
+    "two_means": Refusal("quantize {cut} --mean 1,2", 2, "call.number", "one number nor three"),
+    "missing": Refusal("convert {place}/none.onnx", 2, "file.missing", "none.onnx"),
+    "folder": Refusal("convert {place}", 2, "file.folder", "inspect"),
+    "output_is_folder": Refusal("convert {cut} -o {place}", 2, "file.folder", "-o"),
+    "output_is_the_input": Refusal("convert {cut} -o {cut}", 2, "file.same", "never changed"),
+    "empty": Refusal("convert {empty} -o {out}", 1, "file.empty", "0 bytes"),
+    "random": Refusal("convert {random} -o {out}", 1, "file.unknown"),
+    "text": Refusal("convert {text} -o {out}", 1, "file.unknown"),
+    "cut_onnx": Refusal("convert {cut} -o {out}", 1, "onnx."),
+    "inspect_cut_onnx": Refusal("inspect {cut}", 1, "onnx."),
+    "inspect_random": Refusal("inspect {random}", 1, "file.unknown"),
+    "inspect_empty": Refusal("inspect {empty}", 1, "file.empty"),
+    "inspect_empty_folder": Refusal("inspect {nothing}", 1, "folder.empty", ".tflite"),
+    "cut_tflite": Refusal("inspect {cut_tflite}", 1, "tflite."),
+    "compile_cut_tflite": Refusal("compile {cut_tflite} --target imx93 -o {out}", 1, "tflite."),
+    "quantize_without_data": Refusal("quantize {onnx} -o {out}", 1, "data.none", "--random-calibration"),
+    "quantize_data_twice": Refusal("quantize {onnx} --data {nothing} --random-calibration", 2, "call.data"),
+    "quantize_data_missing": Refusal("quantize {onnx} --data {place}/none -o {out}", 1, "data.missing"),
+    "quantize_data_empty": Refusal("quantize {onnx} --data {nothing} -o {out}", 1, "data.empty"),
+    "quantize_int8": Refusal("quantize {int8} --random-calibration -o {out}", 1, "quant.quantized"),
+    "recipe_missing": Refusal("quantize {onnx} --random-calibration --recipe {nothing}/r.toml", 2, "recipe.read"),
+    "recipe_wrong": Refusal("quantize {onnx} --random-calibration --recipe {text}", 2, "recipe.toml"),
+    "compile_float": Refusal("compile {onnx} --target imx93 -o {out}", 1, "model.float", "vitrify quantize"),
+    "check_float": Refusal("check {onnx} --target imx93", 1, "model.float", "--data"),
+    "unknown_target": Refusal("check {int8} --target imx94", 2, "target.unknown", "imx93"),
+    "verify_one_model": Refusal("verify {onnx} --random-inputs", 2, "call.models"),
+    "verify_without_data": Refusal("verify {onnx} {int8}", 1, "data.none", "--random-inputs"),
+    "build_without_data": Refusal("build {onnx} --target imx93 -o {out}", 1, "data.none"),
+    "build_in_a_full_folder": Refusal("build {onnx} --target imx93 --random-calibration -o {place}", 2, "run.folder"),
+    "build_over_a_file": Refusal("build {onnx} --target imx93 --random-calibration -o {text}", 2, "run.folder"),
+    "unknown_shape_name": Refusal("convert {onnx} --shape nobody=1,1,28,28 -o {out}", 2, "", "nobody"),
+}
+
+
+NOBODY = 65534
+Answer = Callable[..., tuple[int, Result]]
+
+
+@pytest.fixture
+def answer(capsys: pytest.CaptureFixture[str]) -> Answer:
+    """Call in this process: most of a refusal's time would go into starting another."""
+    def ask(*arguments: str) -> tuple[int, Result]:
+        status = call([*arguments, "--json"])
+        return status, parsed(capsys.readouterr().out)
+    return ask
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory, model_file: ModelFile) -> dict[str, str]:
+    place = tmp_path_factory.mktemp("bad")
+    onnx = model_file("digits_cnn/digits_cnn.onnx")
+    int8 = model_file("mltk_int8/image_classification/image_classification.tflite")
+    nothing = place / "nothing"
+    nothing.mkdir()
+    files = {"empty": b"", "random": bytes(range(255, 0, -1)) * 40, "text": b"hello there\n",
+             "cut.onnx": onnx.read_bytes()[:2000], "cut_tflite": int8.read_bytes()[:20_000]}
+    for name, content in files.items():
+        (place / name).write_bytes(content)
+    return {"place": str(place), "out": str(place / "out.tflite"), "nothing": str(nothing), "onnx": str(onnx),
+            "int8": str(int8), "cut": str(place / "cut.onnx"),
+            **{name: str(place / name) for name in ("empty", "random", "text", "cut_tflite")}}
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("name", CASES)
+def test_refusal(name: str, names: dict[str, str], tmp_path: Path, answer: Answer,
+                 monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES[name]
+    monkeypatch.chdir(tmp_path)
+    before = sorted(Path(names["place"]).iterdir())
+    status, result = answer(*(word.format(**names) for word in case.arguments.split()))
+    assert not result.ok
+    assert status == case.status, result
+    first = result.findings[0]
+    assert first.code.startswith(case.code), first
+    assert case.words in str(first)
+    assert sorted(Path(names["place"]).iterdir()) == before
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_refusal_reads_well() -> None:
+    ran = run("convert", "nowhere.onnx")
+    assert ran.status == 2
+    assert ran.out.startswith("error[file.missing]: there is no file nowhere.onnx\n")
+
+
+def test_a_failed_conversion_keeps_the_old_output(names: dict[str, str], tmp_path: Path) -> None:
+    output = tmp_path / "kept.tflite"
+    output.write_bytes(b"what stood here")
+    assert run("convert", names["cut"], "-o", output).status == 1
+    assert output.read_bytes() == b"what stood here"
+    assert sorted(tmp_path.iterdir()) == [output]
+
+
+def test_nobody_reads_on(names: dict[str, str]) -> None:
+    line = f"{sys.executable} -m vitrify inspect {names['int8']} --json | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_an_unforeseen_error_is_our_bug(tmp_path: Path) -> None:
+    code = ("import vitrify.pipeline.inspect as i, sys; from vitrify.cli.main import call\n"
+            "def bug(path): raise ZeroDivisionError('by zero')\n"
+            "i.inspect_path = bug\n"
+            f"sys.exit(call(['inspect', {str(tmp_path)!r}]))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          env=os.environ | {"TMPDIR": str(tmp_path), "COLUMNS": "200"})
+    assert done.returncode == 1
+    assert "error[internal.error]: a bug in Vitrify: ZeroDivisionError: by zero" in done.stdout
+    (attached,) = tmp_path.glob("vitrify-*.txt")
+    assert str(attached) in done.stdout
+    assert "in bug" in attached.read_text()
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with 64 kB, where this user may mount one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)],
+                                      capture_output=True).returncode:
+        pytest.skip("only root can mount a small tmpfs")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("command", ["convert {onnx} -o {disk}/out.tflite",
+                                     "quantize {onnx} --random-calibration --samples 1 -o {disk}/out.tflite",
+                                     "compile {int8} --target imx93 -o {disk}/out.tflite",
+                                     "build {onnx} --target imx93 --random-calibration -o {disk}/run"])
+def test_disk_full(command: str, tiny_disk: Path, names: dict[str, str], answer: Answer) -> None:
+    status, result = answer(*(word.format(**names, disk=tiny_disk) for word in command.split()))
+    assert status == 2
+    assert result.findings[0].code == "file.write"
+    assert "No space left on device" in result.findings[0].headline
+    assert not [p for p in tiny_disk.rglob("*") if p.suffix == ".tflite" or ".part" in p.name]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user to lack permission")
+@pytest.mark.parametrize(("command", "code"), [("convert {secret} -o {open}/out.tflite", "file.permission"),
+                                               ("convert {onnx} -o {closed}/out.tflite", "file.permission"),
+                                               ("inspect {secret}", "file.permission"),
+                                               ("build {onnx} --target imx93 --random-calibration -o {closed}/run",
+                                                "run.folder")])
+def test_no_permission(command: str, code: str, names: dict[str, str], answer: Answer) -> None:
+    with tempfile.TemporaryDirectory(prefix="vitrify-permission-") as folder:
+        place = Path(folder)
+        place.chmod(0o755)
+        words = {"onnx": place / "model.onnx", "secret": place / "secret.onnx", "open": place / "open",
+                 "closed": place / "closed"}
+        for path in (words["onnx"], words["secret"]):
+            path.write_bytes(Path(names["onnx"]).read_bytes())
+        words["secret"].chmod(0o600)
+        words["open"].mkdir()
+        words["open"].chmod(0o777)
+        words["closed"].mkdir()
+        os.seteuid(NOBODY)
+        try:
+            status, result = answer(*(word.format(**words) for word in command.split()))
+        finally:
+            os.seteuid(0)
+        assert (status, result.findings[0].code) == (2, code), result
