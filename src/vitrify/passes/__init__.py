@@ -26,11 +26,9 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
     ``model.interface`` remembers the source's; with "nchw" it keeps the source's layout.
     """
     runner = Runner(model)
-    runner.run(CLEANUP)
     for _ in range(ROUNDS):
-        runner.run(PATTERNS)
-        turned = runner.apply(TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc"))
-        if not turned or not runner.run(CLEANUP):
+        runner.run((*CLEANUP, *PATTERNS))
+        if not runner.apply(TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc")):
             break
     runner.run(FUSION)
     return runner.ledger

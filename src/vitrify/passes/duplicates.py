@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
+
+import numpy as np
 
 from vitrify.ir import Graph, Node, Tensor
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import is_pure
 
 SMALL = 4096
-"""Constants up to this many bytes are compared by content, larger ones by identity."""
+"""Inputs of nodes up to this many bytes are compared by content, larger ones by identity."""
 
 
 class Duplicates(Pass):
@@ -37,6 +40,37 @@ class Duplicates(Pass):
             self.touch(str(node.origin) if node.origin.sources else "")
             graph.remove(node)
             changed += 1
+        return changed
+
+
+class SharedConstants(Pass):
+    """Keep one of several large constants with the same content.
+
+    Before:  %1 = CONV_2D(%x, w);  %2 = CONV_2D(%y, v)       w and v hold the same values
+    After:   %1 = CONV_2D(%x, w);  %2 = CONV_2D(%y, w)
+    Small ones (biases, operands) are left: their int8 scales depend on the nodes that read them.
+    """
+
+    name = "shared-constants"
+
+    def run(self, graph: Graph) -> int:
+        """Compare the content of constants of the same type only."""
+        alike: dict[Any, dict[Tensor, None]] = {}
+        for node in graph:
+            for tensor in node.inputs:
+                if tensor is not None and tensor.data is not None and not tensor.is_output and tensor.nbytes > SMALL:
+                    alike.setdefault((tensor.type, tensor.quantization), {})[tensor] = None
+        return sum(self._share(graph, list(tensors)) for tensors in alike.values() if len(tensors) > 1)
+
+    def _share(self, graph: Graph, tensors: list[Tensor]) -> int:
+        first: dict[bytes, Tensor] = {}
+        changed = 0
+        for tensor in tensors:
+            assert tensor.data is not None
+            kept = first.setdefault(sha256(np.ascontiguousarray(tensor.data).data).digest(), tensor)
+            if kept is not tensor and kept.extras == tensor.extras:
+                graph.replace_uses(tensor, kept)
+                changed += 1
         return changed
 
 

@@ -23,6 +23,8 @@ class Weighted(NamedTuple):
     in_axis: int
 
 
+SHARED_BYTES = 1 << 18
+"""Weights that several nodes share are copied for a fold up to this size."""
 KINDS: dict[type[ops.Operator], Weighted] = {
     ops.Conv2D: Weighted(0, 1, 2, 0, 3),
     ops.DepthwiseConv2D: Weighted(0, 1, 2, 3, 3),
@@ -32,13 +34,15 @@ KINDS: dict[type[ops.Operator], Weighted] = {
 
 
 def weights_of(node: Node | None) -> tuple[Weighted, Array, Array | None] | None:
-    """The places, weights and bias of a float node with constant weights that only it reads; None for others."""
+    """The places, weights and bias of a float node whose constant weights may change; None for others."""
     places = KINDS.get(type(node.op)) if node is not None else None
     if node is None or places is None:
         return None
     weights, bias = node.input(places.weights), node.optional(places.bias)
     data = float_data(weights)
-    if data is None or (bias is not None and float_data(bias) is None) or len(weights.uses) > 1:
+    if data is None or (bias is not None and float_data(bias) is None):
+        return None
+    if len(weights.uses) > 1 and weights.nbytes > SHARED_BYTES:
         return None
     if isinstance(node.op, ops.FullyConnected) and node.op.weights_format:
         return None

@@ -6,14 +6,16 @@ from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToCli
 from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.base import Pass
 from vitrify.passes.dead_code import DeadCode
-from vitrify.passes.duplicates import Duplicates
+from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
 from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.identities import Identities
+from vitrify.passes.int8_forms import NegToMul, SquareToMul
 from vitrify.passes.leaky_relu import LeakyRelu
 from vitrify.passes.means import MergeReductions
 from vitrify.passes.nearest import PlainNearest
 from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
+from vitrify.passes.reshape_earlier import ReshapeEarlier
 from vitrify.passes.reshape_later import ReshapeLater
 from vitrify.passes.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
 from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
@@ -32,6 +34,8 @@ CLEANUP: tuple[type[Pass], ...] = (
 """Less of the same: what is known, unused, without effect, or there twice."""
 
 PATTERNS: tuple[type[Pass], ...] = (
+    NegToMul,
+    SquareToMul,
     DivToMul,
     SubToAdd,
     ClipToRelu,
@@ -47,6 +51,7 @@ PATTERNS: tuple[type[Pass], ...] = (
 FUSION: tuple[type[Pass], ...] = (
     TransposeToReshape,
     ReshapeLater,
+    ReshapeEarlier,
     MergeReshapes,
     Identities,
     FusePad,                # before scales, so that a convolution's border is known
@@ -60,6 +65,7 @@ FUSION: tuple[type[Pass], ...] = (
     ZeroPadBeforeMaxPool,
     FuseActivation,         # last: a fused activation keeps scales out
     Duplicates,
+    SharedConstants,
     DeadCode,
 )
 """Two nodes into one."""
