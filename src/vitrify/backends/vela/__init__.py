@@ -5,6 +5,7 @@
 """
 
 from vitrify.backends.vela.compiled import NpuGraph, npu_graphs
-from vitrify.backends.vela.compiling import Compiled, OperatorRow, check_model, compile_model
+from vitrify.backends.vela.compiling import check_model, compile_model
+from vitrify.backends.vela.describing import Compiled, OperatorRow
 
 __all__ = ["Compiled", "NpuGraph", "OperatorRow", "check_model", "compile_model", "npu_graphs"]
