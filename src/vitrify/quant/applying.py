@@ -12,7 +12,7 @@ from vitrify.ops import Quantize
 from vitrify.quant.bias_correction import shift
 from vitrify.quant.planning import Plan, Weights
 from vitrify.quant.rules import roles
-from vitrify.quant.scales import quantize_bias, quantize_weights
+from vitrify.quant.scales import covered, quantize_bias, quantize_weights
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PASS = "quantize"
@@ -49,7 +49,8 @@ class _Constants:
 
 
 def _round_activation(data: Array, quantization: Quantization) -> Array:
-    return quantization.quantize(np.nan_to_num(data), np.int8)
+    limits = covered(quantization)
+    return quantization.quantize(np.clip(np.nan_to_num(np.asarray(data)), limits.low, limits.high), np.int8)
 
 
 def _constant(source: Tensor, data: Array, quantization: Quantization) -> Tensor:
