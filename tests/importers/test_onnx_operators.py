@@ -172,6 +172,8 @@ ACTIVATION = {
     "hard swish": Case("HardSwish", [X], low=-9, high=9),
     "mish": Case("Mish", [X], {}, 18, low=-30, high=30, tolerance=5e-6),
     "softplus": Case("Softplus", [X], low=-90, high=90, tolerance=5e-6),
+    "swish": Case("Swish", [X], {}, 24),
+    "swish alpha": Case("Swish", [X], {"alpha": 1.7}, 24),
     "softsign": Case("Softsign", [X]),
     "elu": Case("Elu", [X]),
     "elu alpha": Case("Elu", [X], {"alpha": 0.3}),
@@ -342,31 +344,45 @@ NORMALIZATION = {
     "layer": Case("LayerNormalization", [(2, 5, 8), f(8), f(8)], tolerance=5e-6),
     "layer axis": Case("LayerNormalization", [(2, 5, 8), f(5, 8)], {"axis": 1}, tolerance=5e-6),
     "instance": Case("InstanceNormalization", [X, f(4), f(4)], tolerance=5e-6),
+    "group": Case("GroupNormalization", [X, f(2), f(2)], {"num_groups": 2}, 18, tolerance=5e-6),
+    "group, opset 21": Case("GroupNormalization", [X, f(4), f(4)], {"num_groups": 2}, 21, tolerance=5e-6),
     "lp 2": Case("LpNormalization", [(3, 5)], {"axis": 1}),
     "lp 1": Case("LpNormalization", [(3, 5)], {"axis": 0, "p": 1}),
 }
 
 
-def lstm(direction: str = "forward", steps: int = 3, states: bool = True, peepholes: bool = False) -> Case:
+def recurrent(
+    kind: str,
+    gates: int,
+    direction: str = "forward",
+    steps: int = 3,
+    states: bool = True,
+    peepholes: bool = False,
+    **attributes: object,
+) -> Case:
     count = 2 if direction == "bidirectional" else 1
-    state = [(count, 2, 5), (count, 2, 5)] if states else []
+    outputs = 3 if kind == "LSTM" else 2
+    state = [(count, 2, 5)] * (outputs - 1) if states else []
     extra = [None, *state, *([f(count, 15)] if peepholes else [])]
-    return Case(
-        "LSTM",
-        [(steps, 2, 4), f(count, 20, 4), f(count, 20, 5), f(count, 40), *extra],
-        {"hidden_size": 5, "direction": direction},
-        17,
-        3,
-    )
+    kernels = [f(count, gates * 5, 4), f(count, gates * 5, 5), f(count, gates * 10)]
+    options = {"hidden_size": 5, "direction": direction, **attributes}
+    return Case(kind, [(steps, 2, 4), *kernels, *extra], options, 17, outputs, tolerance=5e-6)
 
 
 RECURRENT = {
-    "lstm": lstm(),
-    "lstm reverse": lstm("reverse"),
-    "lstm both": lstm("bidirectional"),
-    "lstm no states": lstm(states=False),
-    "lstm one step": lstm(steps=1),
-    "lstm peepholes": lstm(peepholes=True),
+    "lstm": recurrent("LSTM", 4),
+    "lstm reverse": recurrent("LSTM", 4, "reverse"),
+    "lstm both": recurrent("LSTM", 4, "bidirectional"),
+    "lstm no states": recurrent("LSTM", 4, states=False),
+    "lstm one step": recurrent("LSTM", 4, steps=1),
+    "lstm peepholes": recurrent("LSTM", 4, peepholes=True),
+    "lstm activations": recurrent("LSTM", 4, activations=["Sigmoid", "Relu", "Tanh"]),
+    "gru": recurrent("GRU", 3),
+    "gru linear before reset": recurrent("GRU", 3, linear_before_reset=1),
+    "gru both": recurrent("GRU", 3, "bidirectional", linear_before_reset=1),
+    "gru no states": recurrent("GRU", 3, states=False),
+    "rnn": recurrent("RNN", 1),
+    "rnn reverse, no states": recurrent("RNN", 1, "reverse", states=False),
 }
 FAMILIES = {
     "convolution": CONVOLUTION,

@@ -115,6 +115,14 @@ def mish(ctx: Context, node: SourceNode) -> None:
     ctx.bind(node, ctx.emit(ops.Mul(), [x, gate]))
 
 
+@lowering("Swish")
+def swish(ctx: Context, node: SourceNode) -> None:
+    """x * sigmoid(alpha * x)."""
+    x, alpha = float_input(ctx, node, 0), node.number("alpha", 1.0)
+    inner = x if alpha == 1.0 else ctx.emit(ops.Mul(), [x, _f(alpha)], aside=True)
+    ctx.bind(node, ctx.emit(ops.Mul(), [x, ctx.emit(ops.Logistic(), [inner], aside=True)]))
+
+
 @lowering("Softsign")
 def softsign(ctx: Context, node: SourceNode) -> None:
     """x / (1 + |x|)."""

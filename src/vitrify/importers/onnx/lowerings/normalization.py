@@ -75,6 +75,21 @@ def instance_normalization(ctx: Context, node: SourceNode) -> None:
     ctx.bind(node, _affine(ctx, y, scale, bias))
 
 
+@lowering("GroupNormalization")
+def group_normalization(ctx: Context, node: SourceNode) -> None:
+    """Over the spatial dimensions and the channels of a group; scale and bias per channel (per group before 21)."""
+    x = float_input(ctx, node, 0)
+    groups, channels = node.integer("num_groups"), x.shape[1]
+    scale, bias = (ctx.known(node, i, "the scale or bias") for i in (1, 2))
+    if groups < 1 or channels % groups or scale.size not in (groups, channels) or bias.size != scale.size:
+        raise node.problem(f"{groups} groups and {scale.size} scales for {channels} channels")
+    rows = ctx.reshape(x, (x.shape[0], groups, x.size // (x.shape[0] * groups)))
+    y = ctx.reshape(_normalized(ctx, rows, [2], node.number("epsilon", 1e-5)), x.shape)
+    shape = (1, channels, *(1,) * (len(x.shape) - 2))
+    scale, bias = (np.repeat(v.reshape(-1), channels // v.size).reshape(shape) for v in (scale, bias))
+    ctx.bind(node, _affine(ctx, y, scale, bias))
+
+
 @lowering("LpNormalization")
 def lp_normalization(ctx: Context, node: SourceNode) -> None:
     """x over its norm along an axis."""

@@ -27,7 +27,7 @@ def conv_transpose(ctx: Context, node: SourceNode) -> None:
     kernel = _dense(_dilated(kernel_4d(weights), _pair(node, "dilations", rank, 1, 1)), group)
     picture = ctx.as_picture(x)
     full = [(picture.shape[1 + i] - 1) * strides[i] + kernel.shape[2 + i] for i in (0, 1)]
-    before, extents = _crop(node, rank, picture.shape[1:3], strides, full)
+    before, extents = _crop(ctx, node, rank, picture.shape[1:3], strides, full)
     bias = bias_of(ctx, node, 2, kernel.shape[1])
     y = _emit(ctx, node, picture, kernel, bias, strides, full, before, extents)
     ctx.bind(node, ctx.from_picture(y, len(x.shape)))
@@ -62,7 +62,7 @@ def _dense(kernel: Array, group: int) -> Array:
 
 
 def _crop(
-    node: SourceNode, rank: int, size: tuple[int, ...], strides: tuple[int, int], full: list[int]
+    ctx: Context, node: SourceNode, rank: int, size: tuple[int, ...], strides: tuple[int, int], full: list[int]
 ) -> tuple[list[int], list[int]]:
     """Where the output begins in the whole result, and its extents. Source: ONNX specification of ConvTranspose."""
     extra = _pair(node, "output_padding", rank, 0, 0)
@@ -71,6 +71,8 @@ def _crop(
     if shape is not None or automatic in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [size[i] * strides[i] for i in (0, 1)] if shape is None else [1] * (2 - rank) + shape[-rank:]
         totals = [full[i] + extra[i] - wanted[i] for i in (0, 1)]
+        if min(totals) < 0:
+            raise ctx.unsupported(node, f"an output of {wanted} from {full} needs negative pads")
         # The odd one goes to the end for SAME_UPPER, to the beginning otherwise.
         return [t // 2 if automatic == "SAME_UPPER" else t - t // 2 for t in totals], wanted
     pads = node.ints("pads") or [0] * (2 * rank)
