@@ -1,6 +1,7 @@
 """Runs one command line and sends itself a signal inside one stage.
 
-Called as ``stopped_build.py SIGNAL STAGE MOMENT ARGUMENTS...``. MOMENT is ``begin`` or ``end``; at the end the stage's work is done, but not yet in the record.
+Called as ``stopped_build.py SIGNAL STAGE MOMENT ARGUMENTS...``. MOMENT is ``begin`` or ``end``; at the end the stage's
+work is done, but not yet in the record.
 """
 
 from __future__ import annotations

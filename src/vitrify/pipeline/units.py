@@ -37,8 +37,8 @@ FLOAT_SAMPLES, INT8_SAMPLES = 2, 8
 """Most samples that are compared: float forms differ by roundings alike on all; int8 needs a few."""
 PICTURES = 3
 CHECKPOINT = ".calibration.npz"
-HEAVY_MACS = 1_500_000_000
-"""Above this LiteRT's reference kernels take seconds for a sample, so its quick ones stand in for them."""
+HEAVY_MACS = 400_000_000
+"""Above this LiteRT's reference kernels take a second or more for a sample, so its quick ones stand in for them."""
 
 
 def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:

@@ -1,0 +1,77 @@
+"""A run's record with something in every section, and names that try to break out of the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.results import (
+    Artifact,
+    CalibrationFacts,
+    ComparisonRow,
+    Coverage,
+    ErrorRow,
+    Estimate,
+    GroupRow,
+    LedgerRow,
+    ModelFacts,
+    PartitionRow,
+    PictureRow,
+    PlacementRow,
+    RuleRow,
+    RunRecord,
+    ScoreRow,
+    StageRecord,
+    TensorRow,
+    VerdictRow,
+)
+
+HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'&{{body}}"
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc000"
+                    "000301010018dd8db00000000049454e44ae426082")
+
+
+def example(name: str = HOSTILE) -> RunRecord:
+    """Return the record; every text that a model's author can choose is ``name``."""
+    tensor = TensorRow(name=name, shape=[1, 8], dtype="int8", scale=0.5, zero_point=-3, real_min=-62.5, real_max=65.0)
+    facts = ModelFacts(file=name, kind="int8", bytes=1234, inputs=[tensor], outputs=[tensor],
+                       operators={name: 2, "ADD": 1}, parameters=77)
+    rows = [ErrorRow(tensor=f"{name}{index}", operator=name, sqnr_db=40.0 - index, cosine=0.99, largest_error=0.1)
+            for index in range(30)]
+    output = ErrorRow(tensor=name, sqnr_db=31.5, cosine=0.999, max_lsb=3.0, largest_error=0.2, ok=False, reason=name,
+                      groups=[GroupRow(name=name, sqnr_db=2.0, ok=False, reason=name)])
+    compared = ComparisonRow(name=name, reference=name, samples=1, ok=False, outputs=[output], tensors=rows)
+    verdicts = [VerdictRow(node=name, operator=name, placement="cpu", origin=[name, "source"],
+                           rules=[RuleRow(code="U65-1", headline=name, why=name, help=name)]),
+                VerdictRow(node="conv", operator="CONV_2D", placement="npu", cycles=1000),
+                VerdictRow(node="reshape", operator="RESHAPE", placement="folded")]
+    partitions = [PartitionRow(index=0, placement="npu", nodes=["conv"], bytes_in=10, bytes_out=20, time_ms=1.0),
+                  PartitionRow(index=1, placement="cpu", nodes=[name], bytes_in=20, bytes_out=5)]
+    ledger = [LedgerRow(name=name, summary=name, changes=2, nodes_before=5, nodes_after=3, examples=[name],
+                        transposes_before=2, transposes_after=0, largest_error=1e-6, exactness="rounding")]
+    return RunRecord(
+        name=name, model=name, target="imx93", command=["vitrify", "build", name], status="failed", verdict=name,
+        started="2026-01-01T00:00:00+00:00", seconds=12.5, versions={"vitrify": "0.1.0"},
+        input_hashes={"model": "abc"}, options={"x": name},
+        stages=[StageRecord(name="import", status="done", seconds=0.5, text=name),
+                StageRecord(name="compile", status="failed", seconds=1.5)],
+        artifacts={"int8": Artifact(file=name, bytes=5, hash="ab")},
+        findings=[Finding(code="x.y", headline=name, where=name, why=name, help=name),
+                  Finding(code="x.z", headline="mild", severity=Severity.INFO)],
+        float_model=facts, int8_model=facts, ledger=ledger, quantization_ledger=ledger,
+        calibration=CalibrationFacts(samples=3, data=name, random=True, calibrator="minmax", seed=0),
+        verify_float=compared, verify_int8=compared, coverage=Coverage(nodes=0.5, macs=0.9, time=0.8),
+        placement=PlacementRow(npu=1, cpu=1, folded=1, verdicts=verdicts, partitions=partitions),
+        estimate=Estimate(latency_ms=5.0, low_ms=4.0, high_ms=7.0, source=name, assumptions=[name]),
+        memory={"arena_bytes": 1000, "sram_bytes": 500},
+        pictures=[PictureRow(name=name, task="detection", input="in.png", float_picture="in.png", int8_picture="in.png",
+                             text=name),
+                  PictureRow(name=name, task="classification", input="in.png",
+                             float_scores=[ScoreRow(label=name, value=0.9)],
+                             int8_scores=[ScoreRow(label=name, value=0.8)])])
+
+
+def example_folder(folder: Path) -> Path:
+    """Put the pictures that the example names into ``folder``."""
+    (folder / "in.png").write_bytes(PNG)
+    return folder

@@ -1,0 +1,53 @@
+"""The schema of the answers: made from the types, and with the keys that the command line promises."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from report_example import example
+
+from vitrify.core.results import RESULTS, RunRecord
+from vitrify.report.schema import schema_of, schemas
+
+PROMISED = {
+    "inspect": "kind inputs outputs operators float_operators transposes npu_graphs",
+    "convert": "output seconds peak_bytes operators float_operators transposes ledger",
+    "quantize": "output seconds peak_bytes operators float_operators transposes ledger",
+    "check": "target coverage verdicts partitions ledger",
+    "compile": "output placement estimate memory",
+    "verify": "stages first_divergence",
+    "build": "run artifacts coverage estimate stages",
+}
+COMMON = "schema_version command ok findings"
+PARTS = {
+    "Finding": "code severity headline where why help",
+    "TensorRow": "name shape dtype scale zero_point",
+    "VerdictRow": "node operator placement rules confidence",
+    "Coverage": "nodes macs time",
+    "Estimate": "latency_ms low_ms high_ms source",
+    "ErrorRow": "tensor sqnr_db cosine max_lsb",
+    "ComparisonRow": "name outputs",
+}
+
+
+@pytest.mark.parametrize("command", PROMISED)
+def test_promised_keys(command: str) -> None:
+    schema = schema_of(command)
+    properties = schema["$defs"][schema["$ref"].rpartition("/")[2]]["properties"]
+    assert set(f"{COMMON} {PROMISED[command]}".split()) <= set(properties)
+
+
+def test_promised_parts() -> None:
+    known = {name: d for schema in schemas().values() for name, d in schema["$defs"].items()}
+    for name, keys in PARTS.items():
+        assert set(keys.split()) <= set(known[name]["properties"]), name
+
+
+def test_there_is_a_schema_for_each_command() -> None:
+    assert set(schemas()) == {*RESULTS, "failure", "run.json"}
+    assert set(PROMISED) == set(RESULTS)
+
+
+def test_a_record_reads_back() -> None:
+    record = example()
+    assert msgspec.json.decode(msgspec.json.encode(record), type=RunRecord) == record
