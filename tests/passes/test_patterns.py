@@ -15,6 +15,7 @@ from vitrify.ops import Activation, Padding
 from vitrify.passes import Pass, Runner
 from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
 from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
+from vitrify.passes.concats import MergeConcats
 from vitrify.passes.dead_code import DeadCode
 from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
@@ -196,6 +197,10 @@ CASES: dict[str, tuple[type[Pass], Build, list[str]]] = {
                               ["RESHAPE", "RESHAPE", "PAD", "CONV_2D"]),
     "pad before a flatten": (ReshapeEarlier, lambda m, x: m.reshape(m.op(ops.Pad(), m.reshape(
         x, 1, 12, 12), m.const([[0, 0], [0, 0], [3, 4]], np.int32)), 1, 1, 228, 1), ["RESHAPE", "PAD", "RESHAPE"]),
+    "concat of concat": (MergeConcats, lambda m, x: m.op(ops.Concatenation(axis=3), x, m.op(
+        ops.Concatenation(axis=-1), m.op(ops.Exp(), x), x)), ["EXP", "CONCATENATION"]),
+    "concat of concat, other axis": (MergeConcats, lambda m, x: m.op(ops.Concatenation(axis=3), *[m.op(
+        ops.Concatenation(axis=1), m.op(ops.Exp(), x), x)] * 2), ["EXP", "CONCATENATION", "CONCATENATION"]),
     "dead": (DeadCode, lambda m, x: (m.op(ops.Exp(), x), m.op(ops.Abs(), x))[1], ["ABS"]),
     "same twice": (Duplicates, lambda m, x: m.op(ops.Add(), m.transpose(x, 0, 2, 1, 3), m.transpose(x, 0, 2, 1, 3)),
                    ["TRANSPOSE", "ADD"]),

@@ -35,10 +35,10 @@ class FoldConstants(Pass):
         return changed
 
     def _fold(self, graph: Graph, node: Node) -> bool:
-        if any(t.is_output or t.quantization is not None for t in node.outputs):
+        if any(t.is_output or t.quantization is not None for t in node.outputs) or not _is_bounded(node):
             return False
         values = known_values(node)
-        if values is None or not _bounded(node, values):
+        if values is None:
             return False
         for tensor, value in zip(node.outputs, values, strict=True):
             value = np.asarray(value, tensor.dtype.numpy).reshape(tensor.shape)
@@ -72,7 +72,7 @@ def _is_plain(tensor: Tensor) -> bool:
     return is_dense(tensor) and tensor.quantization is None
 
 
-def _bounded(node: Node, values: list[Array]) -> bool:
-    """True when the folded constants do not blow the file up."""
+def _is_bounded(node: Node) -> bool:
+    """True when the folded constants would not blow the file up; asked before anything is computed."""
     taken = sum(t.nbytes for t in node.inputs if t is not None and t.is_constant)
-    return sum(v.nbytes for v in values) <= max(FREE_GROWTH, GROWTH * taken)
+    return sum(t.nbytes for t in node.outputs) <= max(FREE_GROWTH, GROWTH * taken)

@@ -70,14 +70,14 @@ class ScaleAfterPad(Pass):
 
 
 def _feeds_weights(tensor: Tensor) -> bool:
-    """True when only operators with constant weights read ``tensor``, paddings between left aside."""
+    """True when only operators with constant weights read ``tensor``, at once or behind a padding."""
     if tensor.is_output or not tensor.uses:
         return False
-    return all(_takes_factor(user, index) for user, index in tensor.uses)
+    return all(_takes_factor(*use) or (isinstance(use[0].op, ops.Pad) and not use[0].output.is_output
+                                       and all(_takes_factor(*behind) for behind in use[0].output.uses))
+               for use in tensor.uses)
 
 
 def _takes_factor(user: Node, index: int) -> bool:
-    if isinstance(user.op, ops.Pad):
-        return _feeds_weights(user.output)
     places = KINDS.get(type(user.op))
     return places is not None and places.value == index and user.input(places.weights).is_constant

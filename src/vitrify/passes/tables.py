@@ -5,6 +5,7 @@ from __future__ import annotations
 from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
 from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.base import Pass
+from vitrify.passes.concats import MergeConcats
 from vitrify.passes.dead_code import DeadCode
 from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
@@ -43,6 +44,7 @@ PATTERNS: tuple[type[Pass], ...] = (
     HardSwish,
     LeakyRelu,
     MergeReductions,
+    MergeConcats,
     PlainNearest,
     MergeConstants,         # after the patterns, whose constants it would hide
 )

@@ -25,6 +25,7 @@ class Change:
         self.stored: dict[Tensor, Tensor] = {}
         self.constants: dict[tuple[Tensor, Perm], Tensor] = {}
         self.old: list[Node] = []
+        self.transposes: list[Node] = []
 
     def run(self) -> None:
         """Rewrite every chosen node in order, then remove the old ones."""
@@ -73,8 +74,9 @@ class Change:
         result.name = f"{result.name}_transposed"
         turn = Tensor(f"{source.name}_perm", DType.INT32, values.shape, data=values)
         origin = (source.origin if source.origin.sources else result.origin).by(NAME)
-        return self.graph.add(ops.Transpose(), [source, turn], [result], name=result.name,
-                              origin=origin, before=before).output
+        self.transposes.append(self.graph.add(ops.Transpose(), [source, turn], [result], name=result.name,
+                                              origin=origin, before=before))
+        return result
 
     def _hand_on(self, node: Node, tensor: Tensor, perm: Perm, holder: Tensor) -> None:
         """Let the readers of ``tensor`` read what stands for it now; those that need it unchanged get it back."""

@@ -8,9 +8,9 @@ from vitrify import ops
 from vitrify.ir import Graph, Model, Node, Tensor
 from vitrify.passes.base import Pass
 from vitrify.passes.layout.change import NAME, Change
-from vitrify.passes.layout.choice import choose
+from vitrify.passes.layout.choice import Choice, choose
 from vitrify.passes.layout.perms import Perm, inverse, is_identity
-from vitrify.passes.layout.region import flood, permutation
+from vitrify.passes.layout.region import Region, flood, permutation
 
 
 class TurnLayout(Pass):
@@ -33,29 +33,31 @@ class TurnLayout(Pass):
         """Change regions until none is worth it; returns the number of nodes rewritten."""
         changed = 0
         waiting = deque(graph.nodes_of(ops.Transpose))
+        hopeless: set[tuple[Tensor, Perm]] = set()      # seen in floods that changed nothing, in the graph as it is
         while waiting:
             node = waiting.popleft()
-            if node.graph is not graph:
-                continue
-            known = set(graph.nodes_of(ops.Transpose))
-            for seed, perm in _seeds(node):
-                rewritten = self._improve(graph, seed, perm)
-                if rewritten:
-                    changed += rewritten
-                    waiting.extend(n for n in graph.nodes_of(ops.Transpose) if n not in known)
-                    break
+            for seed, perm in _seeds(node) if node.graph is graph else ():
+                if (seed, perm) in hopeless:
+                    continue
+                region = flood(seed, perm)
+                choice = choose(graph, region, self._free_inputs(graph), self._free_outputs(graph))
+                if not choice.nodes or choice.saved_bytes <= 0:
+                    hopeless.update(region.perms.items())
+                    continue
+                waiting.extend(self._change(graph, region, choice))
+                hopeless.clear()
+                changed += len(choice.nodes)
+                break
         return changed
 
-    def _improve(self, graph: Graph, seed: Tensor, perm: Perm) -> int:
-        """Flood from one tensor and change what is worth it; returns the number of nodes rewritten."""
-        region = flood(seed, perm)
-        choice = choose(graph, region, self._free_inputs(graph), self._free_outputs(graph))
-        if not choice.nodes or choice.saved_bytes <= 0:
-            return 0
-        for node in choice.nodes:
-            self.touch(str(node.origin) if node.origin.sources else "")
-        Change(self.model, graph, region, choice).run()
-        return len(choice.nodes)
+    def _change(self, graph: Graph, region: Region, choice: Choice) -> list[Node]:
+        """Rewrite what was chosen; returns the TRANSPOSEs that this needed."""
+        for node in region.layouts:
+            if node in choice.nodes:
+                self.touch(str(node.origin) if node.origin.sources else "")
+        change = Change(self.model, graph, region, choice)
+        change.run()
+        return change.transposes
 
     def _free_inputs(self, graph: Graph) -> set[Tensor]:
         """Graph inputs whose layout the interface can undo."""
