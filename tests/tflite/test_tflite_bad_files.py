@@ -172,10 +172,17 @@ def test_options_of_a_newer_schema() -> None:
     assert refused == 1
 
 
+def pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
 @pytest.mark.parametrize(("make", "text"), [
     (lambda p: p / "nothing.tflite", "No such file"),
     (lambda p: p, "Is a directory"),
-], ids=["missing", "folder"])
+    (lambda p: pipe(p / "pipe"), "it is a pipe or a device, not a file"),
+    (lambda p: "nul\0byte", "null byte"),
+], ids=["missing", "folder", "pipe", "no_path"])
 def test_unreadable_path(make: Callable[[Path], Path], text: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=text):
         read(make(tmp_path))

@@ -10,8 +10,9 @@ import pytest
 import tflite_runs
 import tflite_small as small
 
+from vitrify import ops
 from vitrify.core.errors import UsageError
-from vitrify.ir import DType, Model
+from vitrify.ir import DType, Model, Tensor
 from vitrify.tflite import Kind, choose, classify, contents, float_operators, operator_counts, read, transposes, write
 
 VARIANTS: dict[str, tuple[Callable[[], Model], Kind, str]] = {
@@ -28,6 +29,8 @@ VARIANTS: dict[str, tuple[Callable[[], Model], Kind, str]] = {
                 "int16x8: 1 operator, all 16-bit; int16 in, int16 out"),
     "mixed": (lambda: small.float_tail(small.conv_model(DType.INT8)), Kind.MIXED,
               "mixed: operators by activations: 1 8-bit, 1 float; float32 in, float32 out"),
+    "int16_and_int8": (lambda: small.int8_tail(small.conv_model(DType.INT16)), Kind.MIXED,
+                       "mixed: operators by activations: 1 8-bit, 1 16-bit; int16 in, int8 out"),
     "compiled": (small.compiled, Kind.COMPILED,
                  "compiled: 1 ethos-u graph by Vela for Arm Ethos-U; nothing beside it; int8 in, int8 out"),
 }
@@ -97,6 +100,17 @@ def test_no_choice(tmp_path: Path) -> None:
 def test_folder_without_models(where: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no \.tflite file in"):
         choose(tmp_path / where)
+
+
+def test_a_node_that_reads_an_unpacked_constant_only_is_not_float() -> None:
+    model = small.float16_weights(small.conv_model(DType.INT8))
+    graph = model.main
+    conv = graph.nodes[1]
+    unpacked = conv.input(1)
+    graph.set_input(conv, 1, small.conv_model(DType.INT8).main.nodes[0].input(1))
+    graph.add(ops.Cast(out_data_type=DType.INT32.value), [unpacked], [Tensor("cast", DType.INT32, unpacked.shape)])
+    assert float_operators(graph) == []
+    assert classify(model) is Kind.INT8
 
 
 def test_a_float16_constant_of_no_operator_does_not_count() -> None:

@@ -65,6 +65,12 @@ def test_tensors_of_one_name_keep_their_own_origins() -> None:
     assert [str(t.origin) for t in again] == [f"origin {i}" for i in range(len(tensors))]
 
 
+def test_a_name_alone_comes_back() -> None:
+    model = read_bytes(trees.pack(trees.one_operator(0)))
+    model.main.nodes[0].name = "sum"
+    assert read_bytes(to_bytes(model)).main.nodes[0].name == "sum"
+
+
 def test_a_plain_file_gets_no_entries_of_ours() -> None:
     model = read_bytes(trees.pack(trees.one_operator(0)))
     assert b"vitrify" not in to_bytes(model)

@@ -73,6 +73,18 @@ def float_tail(model: Model) -> Model:
     return model
 
 
+def int8_tail(model: Model) -> Model:
+    """Add an int8 RELU behind the first output, which is quantized to int8 before it."""
+    graph = model.main
+    y = graph.outputs[0]
+    narrow = Tensor("narrow", DType.INT8, y.shape, quantization=Quantization.per_tensor(0.1))
+    result = Tensor("result", DType.INT8, y.shape, quantization=narrow.quantization)
+    graph.add(ops.Quantize(), [y], [narrow])
+    graph.add(ops.Relu(), [narrow], [result])
+    graph.set_outputs([result])
+    return model
+
+
 def compiled() -> Model:
     """One operator that stands for a compiled graph."""
     graph = Graph()

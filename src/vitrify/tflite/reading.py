@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,6 +34,8 @@ def read(path: Path | str) -> Model:
         UsageError: the file cannot be opened.
     """
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
+            raise ValueError("it is a pipe or a device, not a file")     # to open a pipe would wait for its other end
         with open(path, "rb") as stream:
             size = stream.seek(0, 2)
             data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
