@@ -1,0 +1,162 @@
+"""Real models on real input go the whole way: float equals the source, INT8 keeps the answer, Vela takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from road_models import ROAD, Find, normalized_digits
+
+import vitrify as vt
+from vitrify.core.results import RunRecord
+from vitrify.data.preprocess import PictureShape, read_picture
+from vitrify.runtimes import open as open_model
+from vitrify.tasks import detection
+from vitrify.verify.metrics import sqnr_db
+
+Array = np.ndarray[Any, np.dtype[Any]]
+pytestmark = [pytest.mark.models, pytest.mark.timeout(300)]
+FLOAT_DB = 90.0
+
+
+@dataclass(frozen=True)
+class Road:
+    """A finished run, and where its calibration data lies."""
+
+    name: str
+    source: Path
+    folder: Path
+    data: Path
+    record: RunRecord
+
+    def file(self, kind: str) -> Path:
+        """The path of an artifact."""
+        return self.folder / self.record.artifacts[kind].file
+
+
+@pytest.fixture(scope="module")
+def road(model_file: Find, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Road]:
+    """Return a function that builds one of the models, once."""
+    done: dict[str, Road] = {}
+
+    def build(name: str) -> Road:
+        if name not in done:
+            model = ROAD[name]
+            source, data = model_file(model.file), tmp_path_factory.mktemp(f"{name}_data")
+            model.data(model_file, data)
+            folder = tmp_path_factory.mktemp(name)
+            vt.build(source, "imx93", data=data, output=folder, preprocess=model.preprocess, shapes=model.shapes)
+            record = msgspec.json.decode((folder / "run.json").read_bytes(), type=RunRecord)
+            done[name] = Road(name, source, folder, data, record)
+        return done[name]
+
+    return build
+
+
+def picture(path: Path, name: str) -> Array:
+    """Read a picture as the model ``name`` takes it."""
+    model = ROAD[name]
+    shape = next(iter(model.shapes.values()), (1, 3, 224, 224))
+    taken = PictureShape.of(shape)
+    assert taken is not None
+    return read_picture(path, model.preprocess, taken).reshape(shape)
+
+
+@pytest.mark.parametrize("name", ROAD)
+def test_float_equals_the_source_and_int8_is_whole_and_compiled(road: Callable[[str], Road], name: str) -> None:
+    record = road(name).record
+    assert record.verify_float is not None
+    for output in record.verify_float.outputs:
+        assert output.equal or (output.sqnr_db is not None and output.sqnr_db >= FLOAT_DB), output
+        assert output.relative_error is None or output.relative_error <= 1e-4, output
+    assert record.int8_model is not None
+    assert record.int8_model.float_operators == 0
+    assert record.int8_model.kind == "int8"
+    assert record.coverage.macs is not None
+    assert record.coverage.macs > 0.99
+    assert record.estimate.latency_ms is not None
+    assert record.estimate.latency_ms > 0
+    assert road(name).file("report").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", [n for n in ROAD if n != "basic_pitch"])
+def test_no_transpose_is_left(road: Callable[[str], Road], name: str) -> None:
+    record = road(name).record
+    assert record.float_model is not None
+    assert record.float_model.transposes == 0
+
+
+def test_text_map_keeps_25_db(road: Callable[[str], Road], model_file: Find) -> None:
+    run = road("ppocr_det")
+    inputs = {"x": picture(model_file("skimage_photos/page.png"), "ppocr_det")}
+    reference = vt.run(run.source, inputs, shapes=ROAD["ppocr_det"].shapes)
+    (name, expected), = reference.items()
+    assert sqnr_db(expected, vt.run(run.file("int8"), inputs)[name]) >= 25
+
+
+def test_upside_down_lines_are_told_as_before(road: Callable[[str], Road]) -> None:
+    run = road("ppocr_cls")
+    names, told = sorted(run.data.glob("*.png")), 0
+    with (open_model(run.source, shapes=ROAD["ppocr_cls"].shapes) as source,
+          open_model(run.file("int8"), kernels="reference") as int8):
+        for path in names:
+            inputs = {"x": picture(path, "ppocr_cls")}
+            expected, = source.run(inputs).values()
+            given, = int8.run(inputs).values()
+            if abs(float(expected[0, 0] - expected[0, 1])) > 0.1:       # the others are a coin's toss in float too
+                told += 1
+                assert expected.argmax() == given.argmax(), path.name
+    assert told >= len(names) // 2
+
+
+@pytest.mark.parametrize("name", ["yolov8n_320", "yolov8n_640"])
+def test_the_same_faces_are_found(road: Callable[[str], Road], model_file: Find, name: str) -> None:
+    run = road(name)
+    faces = 0
+    for photo in ("bus.jpg", "zidane.jpg"):
+        inputs = {"images": picture(model_file(f"ultralytics_photos/{photo}"), name)}
+        size = inputs["images"].shape[-1]
+        expected = found_faces(vt.run(run.source, inputs, shapes=ROAD[name].shapes)["output0"], size, 0.25)
+        given = found_faces(vt.run(run.file("int8"), inputs)["output0"], size, 0.2)
+        for box in expected:
+            shares = detection.overlaps(np.array(box[:4]), np.array([other[:4] for other in given]).reshape(-1, 4))
+            assert shares.max(initial=0) >= 0.9, (photo, box, given)
+        faces += len(expected)
+    assert faces >= 2
+
+
+def found_faces(output: Array, size: int, score: float) -> list[detection.Box]:
+    """The boxes of faces (classes 1 and 12, of women and of men) in a YOLO output."""
+    rows = detection.head_rows(output, size, size)
+    assert rows is not None
+    return [box for box in detection.decode(rows, score) if box.label in (1, 12)]
+
+
+def test_efficientnet_loses_at_most_one_photo(road: Callable[[str], Road]) -> None:
+    run = road("efficientnet_lite0")
+    right = {"float": 0, "int8": 0}
+    with open_model(run.source) as source, open_model(run.file("int8"), kernels="reference") as int8:
+        for path in sorted(run.data.glob("*.jpg")):
+            label, inputs = int(path.stem.split("_")[-1]), {"input": picture(path, "efficientnet_lite0")}
+            right["float"] += int(source.run(inputs)["output"].argmax()) == label
+            right["int8"] += int(int8.run(inputs)["output"].argmax()) == label
+    assert right["float"] >= 17
+    assert right["int8"] >= right["float"] - 1
+
+
+def test_digits_lose_at_most_a_tenth_of_a_point(road: Callable[[str], Road], model_file: Find) -> None:
+    run = road("mnist")
+    data = np.load(model_file("mnist_10k/mnist_10k.npz"))
+    images, labels = normalized_digits(data["images"]), data["labels"]
+    right = {}
+    for kind, path in (("float", run.source), ("int8", run.file("int8"))):
+        with open_model(path, **({"kernels": "optimized"} if kind == "int8" else {})) as model:
+            found = [int(model.run({"input": image[None]})["output"].argmax()) for image in images]
+        right[kind] = float(np.mean(np.array(found) == labels))
+    assert right["float"] > 0.99
+    assert right["int8"] >= right["float"] - 0.001
