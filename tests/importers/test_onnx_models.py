@@ -97,6 +97,9 @@ def test_names_and_origins_are_the_users(model_file: Callable[[str], Path]) -> N
     convolutions = [n for n in graph if n.op.kind == "CONV_2D"]
     assert {n.name for n in convolutions} == {n.name for n in source.graph.node if n.op_type == "Conv"}
     assert {s.name for t in graph.tensors() if t.producer for s in t.origin.sources} <= values | nodes
+    made = {o for n in source.graph.node if n.op_type == "Conv" for o in n.output}
+    assert {n.output.name for n in convolutions} == made
+    assert {n.output.origin.sources[0].name for n in convolutions} == made
     names = [t.name for t in graph.tensors()]
     assert len(names) == len(set(names))
 

@@ -60,7 +60,6 @@ class Context:
         self._other: dict[tuple[Tensor, bool], Tensor] = {}  # the same tensor channel-last (True) or channel-first
         self._made: set[Tensor] = set()  # made for the present node, not yet bound to a name
         self._counts: dict[str, int] = {}
-        self.twins: list[tuple[Tensor, Tensor]] = []  # (channel-last, channel-first) made from it
 
     def begin(self, node: SourceNode) -> None:
         """Start on a node: what is emitted from now on comes from it."""
@@ -172,13 +171,32 @@ class Context:
             if not name:
                 continue
             if isinstance(result, Tensor) and result in self._made:
-                self._made.discard(result)
-                result.name = name
-                result.origin = Origin.of(name)
+                self._name(result, name)
             self.values[name] = result
         for name in node.outputs[len(results) :]:
             if name:
                 self.values[name] = POISON
+
+    def _name(self, result: Tensor, name: str) -> None:
+        """Name a new tensor and its channel-last form after the value that both hold.
+
+        The channel-last form takes the name itself: it is the one that stays when transposes have cancelled out.
+        """
+        self._made.discard(result)
+        result.origin = Origin.of(name)
+        twin = self._other.get((result, True))
+        if twin not in self._made or twin is None:
+            result.name = name
+            return
+        result.name = self._fresh(f"{name}/channel_first")
+        self._name(twin, name)
+
+    def claim_name(self, tensor: Tensor, name: str) -> None:
+        """Give ``name`` to ``tensor``, taking it from its channel-last form."""
+        twin = self._other.get((tensor, True))
+        if twin is not None and twin.name == name:
+            twin.name = self._fresh(f"{name}/channel_last")
+        tensor.name, tensor.origin = name, Origin.of(name)
 
     def remember(self, name: str, array: Array) -> None:
         """Let constants made of ``array`` carry its ONNX name."""
@@ -231,8 +249,6 @@ class Context:
             known = self.transpose(x, perm)
             self._other[(x, last)] = known
             self._other[(known, not last)] = x
-            if not last:
-                self.twins.append((x, known))
         return known
 
     def as_picture(self, x: Tensor) -> Tensor:

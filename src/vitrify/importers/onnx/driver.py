@@ -181,20 +181,10 @@ class _Walk:
             if tensor.producer is None or tensor in outputs:
                 context.begin(SourceNode("Identity", "", [], [value.name], {}))
                 tensor = context.emit(ops.Reshape(new_shape=tensor.shape), [tensor, np.array(tensor.shape, np.int32)])
-            tensor.name = value.name
-            tensor.origin = Origin.of(value.name)
+            context.claim_name(tensor, value.name)
             outputs.append(tensor)
         context.graph.set_outputs(outputs)
         context.graph.remove_dead()
-        _name_twins(context)
-
-
-def _name_twins(context: Context) -> None:
-    """Where only the channel-last form of a value is left, it takes the value's name."""
-    for last, first in context.twins:
-        if not first.is_used and last.is_used and first.name not in (t.name for t in context.graph.inputs):
-            last.name, first.name = first.name, last.name
-            last.origin = first.origin
 
 
 def _bug(node: SourceNode, error: Exception) -> InternalError:
