@@ -97,7 +97,8 @@ def downstream(graph: Graph, tensors: Sequence[Tensor]) -> dict[int, int]:
 def _source_of(tensor: Tensor, known: set[str]) -> str | None:
     if tensor.name in known:
         return tensor.name
-    sources = {source.name for source in tensor.origin.sources} & known
+    # A source with an operator is a node; a nameless one is called after its output, which inner tensors are not.
+    sources = {source.name for source in tensor.origin.sources if not source.operator} & known
     return sources.pop() if len(sources) == 1 and len(tensor.origin.sources) == 1 else None
 
 
