@@ -108,7 +108,19 @@ def test_interface_undoes_layout_and_quantization(tmp_path: Path) -> None:
         assert seen.steps["score"].shape == (8, 1)
         assert float(seen.steps["score"][0, 0]) == 1 / 256
         assert seen.saturated == {"score": 0.0}
-        assert runtime.is_quantized
+        assert runtime.precision == "integer"
+
+
+PRECISIONS = {"basic_pitch/nmp.tflite": "float32", "mediapipe_face/face_detection_front.tflite": "float16",
+              "mltk_int8/keyword_spotting/keyword_spotting.tflite": "integer", "basic_pitch/nmp.onnx": "float32",
+              "smart_turn_int8_qdq/smart-turn-v3.2-cpu.onnx": "integer"}
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("name", PRECISIONS)
+def test_precision(name: str, model_file) -> None:
+    with runtimes.open(model_file(name)) as runtime:
+        assert runtime.precision == PRECISIONS[name]
 
 
 def test_death_in_the_middle_leaves_the_runtime_usable(tmp_path: Path) -> None:

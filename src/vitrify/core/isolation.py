@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 from vitrify.core.channel import ERROR, FAILURE, MEMORY, PROGRESS, RESULT, Call, receive, send
 from vitrify.core.errors import InternalError, VitrifyError
 
-DEFAULT_MEMORY_BYTES = 8 << 30
+DEFAULT_MEMORY_BYTES = min(8 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4)
 """Enough for the largest compilers and models seen (Vela on transformers: 0.6 GB), little enough to save a laptop."""
 
 _LOG_BYTES = 4 << 20      # what is kept of a child's output: its end

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -15,6 +15,8 @@ from vitrify.ir.interface import Interface
 from vitrify.ir.quantization import Quantization
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Precision = Literal["float32", "float16", "integer"]
+"""What a file computes with: ``integer`` when any tensor or weight is an integer that stands for a real number."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +91,8 @@ class Runtime(Protocol):
         """What the source model takes and gives."""
 
     @property
-    def is_quantized(self) -> bool:
-        """True when the file computes on integers that stand for real numbers."""
+    def precision(self) -> Precision:
+        """The coarsest kind of numbers that the file holds."""
 
     @property
     def aliases(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from vitrify.core.results import ComparisonRow
 from vitrify.runtimes import Observation, Runtime
 from vitrify.runtimes import open as open_runtime
 from vitrify.verify.alignment import downstream, inner_tensors, layouts, match
-from vitrify.verify.gate import FLOAT, QUANTIZED, Gate
+from vitrify.verify.gate import BY_PRECISION, FLOAT, Gate
 from vitrify.verify.judging import judge
 from vitrify.verify.metrics import Array, sqnr_db
 from vitrify.verify.pairs import OutputPair, TensorPair
@@ -177,7 +177,7 @@ def _prepare(stage: Stage, runtime: Runtime, reference: Runtime, tensors: bool) 
     left, right = reference.interface, runtime.interface
     inputs = match(left.inputs, right.inputs, _through(reference, runtime), "inputs")
     outputs = match(left.outputs, right.outputs, _through(reference, runtime), "outputs")
-    gate = stage.gate or (QUANTIZED if runtime.is_quantized and not reference.is_quantized else FLOAT)
+    gate = stage.gate or (FLOAT if runtime.precision == reference.precision else BY_PRECISION[runtime.precision])
     pairs = [OutputPair(a, b) for a, b in outputs.items()]
     inner = _inner(stage, runtime, reference) if tensors and runtime.capabilities.trace else []
     return Compared(stage, runtime, gate, inputs, pairs, inner)
@@ -192,8 +192,11 @@ def _through(reference: Runtime, runtime: Runtime) -> dict[str, str]:
 
 
 def _inner(stage: Stage, runtime: Runtime, reference: Runtime) -> list[TensorPair]:
-    if not reference.capabilities.trace or not _is_tflite(stage.path):
+    if not reference.capabilities.trace:
         return []
+    if not _is_tflite(stage.path):
+        own = set(runtime.tensors) - {binding.name for binding in runtime.interface.outputs}
+        return [TensorPair(name, name) for name in reference.tensors if name in own]
     from vitrify.tflite import read
 
     graph = read(stage.path).main

@@ -26,6 +26,12 @@ FLOAT = Gate(output_db=90.0, group_db=60.0, tensor_db=60.0, score_error=1e-6, fl
 """Two float computations of one model differ by roundings only: 8 last places of 1.0 for scores, and 16 roundings'
 worth where a model magnifies them."""
 
+HALF = Gate(output_db=50.0, group_db=30.0, tensor_db=30.0, score_error=1e-2, floor_margin_db=24.0)
+"""Weights of float16 have 11 bits; rounding them once costs about 2**-12 of each."""
+
 QUANTIZED = Gate(output_db=15.0, group_db=8.0, tensor_db=10.0, score_error=1 / 64)
 """Full-integer int8 against float: wide, so that only damaged results fail; scores weigh as much as boxes, and may be
 off by 4 of their 256 steps."""
+
+BY_PRECISION = {"float32": FLOAT, "float16": HALF, "integer": QUANTIZED}
+"""The gate for a file of each precision against a finer one; two files of one precision are held to roundings."""

@@ -14,7 +14,7 @@ from vitrify.core.errors import UsageError
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.data.binding import quantization_of, to_file_inputs, to_source_outputs
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
-from vitrify.runtimes.base import Array, Capabilities, Observation, Profile, Traced, stamp, zeros
+from vitrify.runtimes.base import Array, Capabilities, Observation, Precision, Profile, Traced, stamp, zeros
 from vitrify.runtimes.litert.spec import Details, Spec
 
 Kernels = Literal["reference", "optimized", "xnnpack", "auto"]
@@ -62,7 +62,7 @@ class LiteRT:
             if shapes:
                 self._shapes = _resized(shapes, self._details, self.path)
                 self._details = self._call("details", self._spec(False))
-            if kernels == "auto" and not self.is_quantized:
+            if kernels == "auto" and self.precision != "integer":
                 self.kernels, self.traced_by = "xnnpack", traced_by or "optimized"
             self._interface = interface or recorded_interface(self.path) or interface_of(self._details)
         except BaseException:
@@ -85,9 +85,11 @@ class LiteRT:
         return self._interface
 
     @property
-    def is_quantized(self) -> bool:
-        """True when tensors or weights are integers with a scale."""
-        return any(d["dtype"] in _QUANTIZED and quantization_of(d) is not None for d in self._details.tensors)
+    def precision(self) -> Precision:
+        """``integer`` when tensors or weights are integers with a scale."""
+        if any(d["dtype"] in _QUANTIZED and quantization_of(d) is not None for d in self._details.tensors):
+            return "integer"
+        return "float16" if any(d["dtype"] == np.float16 for d in self._details.tensors) else "float32"
 
     @property
     def aliases(self) -> dict[str, str]:

@@ -15,9 +15,10 @@ from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.importers.onnx.shapes import constant_inputs, static_shapes
 from vitrify.importers.onnx.source import SourceGraph, SourceValue
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
-from vitrify.runtimes.base import Array, Capabilities, Observation, Profile, Traced, stamp, zeros
+from vitrify.runtimes.base import Array, Capabilities, Observation, Precision, Profile, Traced, stamp, zeros
 from vitrify.runtimes.onnxruntime.spec import Details, Spec
 
+_QUANTIZING = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantize", "QLinear", "MatMulInteger", "ConvInteger")
 _SESSION = "vitrify.runtimes.onnxruntime.session"
 
 
@@ -65,9 +66,11 @@ class OnnxRuntime:
         return self._interface
 
     @property
-    def is_quantized(self) -> bool:
-        """Integers in an ONNX file are between its own nodes; what goes in and out of them is real."""
-        return False
+    def precision(self) -> Precision:
+        """``integer`` when the file holds ONNX's quantizing operators."""
+        if any(kind.startswith(_QUANTIZING) for kind in self._details.kinds):
+            return "integer"
+        return "float16" if any(v.dtype == "float16" for v in self._details.inputs) else "float32"
 
     @property
     def aliases(self) -> dict[str, str]:

@@ -62,8 +62,9 @@ def details(spec: Spec) -> Details:
     session = _session(spec)
     graph = onnx.load(spec.path, load_external_data=False).graph
     tensors = [name for node in graph.node for name in node.output if name]
+    kinds = sorted({node.op_type for node in graph.node})
     return Details([_value(v) for v in session.get_inputs()], [_value(v) for v in session.get_outputs()], tensors,
-                   onnxruntime.__version__)
+                   kinds, onnxruntime.__version__)
 
 
 def _value(argument: Any) -> Value:

@@ -22,9 +22,14 @@ class Value(NamedTuple):
 
 
 class Details(NamedTuple):
-    """What ONNX Runtime says of a file; ``tensors`` are all the values that the main graph computes, in order."""
+    """What ONNX Runtime says of a file.
+
+    ``tensors`` are all the values that the main graph computes, in
+    order, ``kinds`` the operators it uses.
+    """
 
     inputs: list[Value]
     outputs: list[Value]
     tensors: list[str]
+    kinds: list[str]
     version: str
