@@ -23,7 +23,7 @@ class Custom(Operator):
 
 @dataclass(frozen=True)
 class Opaque(Operator):
-    """A builtin operator without a description here; ``table`` holds its options in the schema's object API."""
+    """A builtin operator without a description here; ``table`` holds its options as the reader decoded them."""
 
     builtin: str = ""
     table_name: str = ""
