@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrify.core.errors import UsageError
-from vitrify.ir import InputBinding, Interface, Model, OutputBinding, Part
+from vitrify.ir import Model
 
 IDENTIFIER = b"TFL3"
 
@@ -25,11 +25,12 @@ def load(path: Path, shapes: Mapping[str, Sequence[int]], values: Mapping[str, A
         UsageError: a shape or value was given that the file does not have.
     """
     from vitrify import tflite
+    from vitrify.data.binding import identity_interface
 
     model = tflite.read(path)
     _check_shapes(model, path, shapes, values)
     if model.interface is None:
-        model.interface = _own_interface(model)
+        model.interface = identity_interface(model)
     model.source = model.source or str(path)
     return model
 
@@ -58,18 +59,3 @@ def _check_shapes(model: Model, path: Path, shapes: Mapping[str, Sequence[int]],
                 where=str(path),
                 help="convert the source model again with --shape",
             )
-
-
-def _own_interface(model: Model) -> Interface:
-    """The interface of a file that is its own source: every input and output stands for itself."""
-    return Interface(
-        inputs=tuple(
-            InputBinding(name=t.name, shape=t.shape, dtype=t.dtype.label, position=i)
-            for i, t in enumerate(model.main.inputs)
-        ),
-        outputs=tuple(
-            OutputBinding(name=t.name, shape=t.shape, dtype=t.dtype.label, parts=(Part(position=i),))
-            for i, t in enumerate(model.main.outputs)
-        ),
-        source_format="tflite",
-    )

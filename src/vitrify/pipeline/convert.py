@@ -33,7 +33,7 @@ def convert_file(source: Path, output: Path | None, options: ConvertOptions,
     facts = model_facts(model, str(target), target.stat().st_size)
     if facts.kind in INTEGER_KINDS:
         findings.append(Finding(code="convert.integer", severity=Severity.WARNING, where=str(source),
-                                headline=f"the model is {facts.kind} already; it was written as it is, not made float"))
+                                headline=f"the model is {facts.kind} already; it was cleaned up, not made float"))
     return ConvertResult(
         output=str(target), bytes=facts.bytes, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
         operators=facts.operators, float_operators=facts.float_operators, transposes=facts.transposes,

@@ -59,11 +59,16 @@ def kind_of(model: Model) -> str:
 
 
 def optimize_model(model: Model, options: ConvertOptions) -> Ledger:
-    """Run the clean-up and layout passes, unless the model is an integer one already."""
-    if kind_of(model) in INTEGER_KINDS:
-        return Ledger()
-    from vitrify.passes import optimize
+    """Run the clean-up, layout and fusion passes; a model with integers in it is only cleaned up, exactly."""
+    from vitrify.passes import CLEANUP, Runner, optimize
 
+    kind = kind_of(model)
+    if kind == "compiled":
+        return Ledger()
+    if kind in (*INTEGER_KINDS, "mixed"):
+        runner = Runner(model)
+        runner.run(CLEANUP)
+        return runner.ledger
     return optimize(model, input_layout=options.input_layout, output_layout=options.output_layout)
 
 

@@ -124,6 +124,9 @@ def _convert(result: ConvertResult, out: Console) -> None:
               f"in {duration(result.seconds)}, peak {bytes_text(result.peak_bytes)}")
     out.print(f"{sum(result.operators.values())} operators, {result.transposes} transposes, "
               f"{result.float_operators} float operators")
+    for row in result.ledger:
+        if row.note:
+            out.print(f"  {escape(row.name)}: {escape(row.note)}")
     _tensors("inputs", result.inputs, out)
     _tensors("outputs", result.outputs, out)
 
