@@ -68,6 +68,12 @@ def too_old() -> onnx.ModelProto:
     return proto
 
 
+def no_opset() -> onnx.ModelProto:
+    proto = relu_model()
+    proto.ClearField("opset_import")
+    return proto
+
+
 PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]] = {
     "cycle": (
         lambda: model(
@@ -105,6 +111,11 @@ PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]]
         lambda: model([node("Conv", ["x", "w"], ["y"])], {"x": X.astype(np.int32)}, {"w": W}, ["y"]),
         ModelError,
         "takes floats",
+    ),
+    "integers where floats are converted": (
+        lambda: model([node("Relu", ["x"], ["y"])], {"x": X.astype(np.int32)}, {}, ["y"]),
+        UnsupportedError,
+        r"input 'x' is int32\[1,3,8,8\]; only floats are converted",
     ),
     "shapes do not broadcast": (
         lambda: model([node("Add", ["x", "i"], ["y"])], {"x": X, "i": np.ones(5, np.float32)}, {}, ["y"]),
@@ -186,6 +197,7 @@ PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]]
         "its condition 'c' is computed at run time, from input 'c'",
     ),
     "old operator set": (too_old, UnsupportedError, "operator set 6, the oldest read is 7"),
+    "no operator set": (no_opset, ModelError, "does not say which ONNX operator set"),
     "foreign domain": (
         lambda: model([helper.make_node("FusedConv", ["x"], ["y"], "f", domain="com.microsoft")], {"x": X}, {}, ["y"]),
         UnsupportedError,

@@ -68,9 +68,14 @@ def _parse(path: Path) -> Any:
 
 def _opset(proto: Any, path: Path) -> int:
     opset = next((int(o.version) for o in proto.opset_import if text(o.domain) in _OWN_DOMAINS), 0)
-    if opset == 0 and not proto.opset_import:
-        opset = 1
-    if 0 < opset < OLDEST_OPSET:
+    if opset == 0:
+        raise ModelError.of(
+            "onnx.opset",
+            "the model does not say which ONNX operator set it uses",
+            where=str(path),
+            help="set opset_import: onnx.helper.make_opsetid('', 17)",
+        )
+    if opset < OLDEST_OPSET:
         raise UnsupportedError.of(
             "onnx.opset",
             f"the model uses ONNX operator set {opset}, the oldest read is {OLDEST_OPSET}",

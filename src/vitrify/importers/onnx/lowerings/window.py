@@ -133,6 +133,8 @@ def float_input(ctx: Context, node: SourceNode, index: int, ranks: Sequence[int]
     """
     x = ctx.tensor(node, index)
     if not x.dtype.is_float:
+        if _takes_integers(node, index):
+            raise ctx.unsupported(node, f"input '{node.inputs[index]}' is {x.type}; only floats are converted")
         raise node.problem(f"input '{node.inputs[index]}' is {x.type}; the operator takes floats")
     if ranks and len(x.shape) not in ranks:
         if len(x.shape) == 5:
@@ -141,6 +143,14 @@ def float_input(ctx: Context, node: SourceNode, index: int, ranks: Sequence[int]
             f"input '{node.inputs[index]}' is {x.type}; {' or '.join(map(str, ranks))} dimensions are needed"
         )
     return x
+
+
+def _takes_integers(node: SourceNode, index: int) -> bool:
+    """True when ONNX allows integers there, by its own table of types."""
+    from onnx import defs
+
+    formal = defs.get_schema(node.kind, min(node.opset, defs.onnx_opset_version())).inputs
+    return any(kind.startswith("tensor(int") for kind in formal[min(index, len(formal) - 1)].types)
 
 
 def kernel_4d(weights: Array) -> Array:
