@@ -86,6 +86,15 @@ def test_worker_stays_and_starts_again_after_death() -> None:
     assert worker.pid is None
 
 
+def test_worker_killed_between_calls_starts_again() -> None:
+    with Worker("the work") as worker:
+        worker.call("isolated:remember", 1)
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+        assert worker.call("isolated:remember", 2) == [2]
+
+
 def test_log_holds_what_outside_code_printed() -> None:
     with Worker("the work") as worker:
         worker.call("isolated:prints", "hello")

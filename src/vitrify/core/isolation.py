@@ -95,6 +95,8 @@ class Worker:
         limit = seconds if seconds is not None else self.seconds
         with self._lock:
             self._log.clear()
+            if self._child is not None and self._child.process.poll() is not None:
+                self.close()      # it was killed between two calls
             if self._child is None:
                 self._child = _Child(self.memory_bytes)
             call = Call(function, args, on_progress is not None)
