@@ -15,6 +15,9 @@ from vitrify.ir import Model, Tensor
 from vitrify.passes import optimize
 
 UNARY = [ops.Relu(), ops.Logistic(), ops.LeakyRelu(alpha=0.1), ops.Abs(), ops.Neg(), ops.HardSwish()]
+STEPS = ["unary", "binary", "constant", "turn", "turn", "turn", "reshape", "reduce", "concat", "slice", "pad", "conv",
+         "split", "softmax", "stride", "pack", "gather", "dense", "cumsum", "matmul", "argmax", "tile", "spread",
+         "select", "resize", "pool", "mirror", "prelu", "rows", "depthwise", "unpack", "reverse"]
 BINARY = [ops.Add(), ops.Sub(), ops.Mul(), ops.Maximum()]
 
 
@@ -22,8 +25,7 @@ def _grow(draw: st.DrawFn, maker: Maker, values: list[Tensor]) -> None:
     """Add one random node to the graph."""
     x = draw(st.sampled_from(values))
     rank = len(x.shape)
-    step = draw(st.sampled_from(["unary", "binary", "constant", "turn", "turn", "reshape", "reduce", "concat", "slice",
-                                 "pad", "conv", "split", "softmax", "stride", "pack", "gather", "dense", "argsum"]))
+    step = draw(st.sampled_from(STEPS))
     axis = draw(st.integers(0, max(0, rank - 1)))
     if step == "unary":
         values.append(maker.op(draw(st.sampled_from(UNARY)), x))
@@ -70,8 +72,44 @@ def _grow(draw: st.DrawFn, maker: Maker, values: list[Tensor]) -> None:
         values.append(maker.op(ops.Gather(axis=axis), x, index))
     elif step == "dense" and rank == 2:
         values.append(maker.op(ops.FullyConnected(), x, maker.weights(5, x.shape[1]), maker.weights(5)))
-    elif step == "argsum" and rank:
+    elif step == "cumsum" and rank:
         values.append(maker.op(ops.Cumsum(), x, maker.const(axis, np.int32)))
+    elif step == "matmul" and rank > 2:
+        adjoint = draw(st.booleans())
+        order = (*range(rank - 2), rank - 1, rank - 2)
+        other = x if adjoint else maker.transpose(x, *order)
+        values.append(maker.op(ops.BatchMatMul(adj_y=adjoint), x, other))
+    elif step == "argmax" and rank > 1:
+        index = maker.op(ops.ArgMax(output_type=2), x, maker.const(axis, np.int32))
+        values.append(maker.op(ops.Cast(in_data_type=2, out_data_type=0), index))
+    elif step == "tile" and rank and x.size < 200:
+        values.append(maker.op(ops.Tile(), x, maker.ints(*(1 + int(i == axis) for i in range(rank)))))
+    elif step == "spread" and 1 in x.shape and x.size < 200:
+        values.append(maker.op(ops.BroadcastTo(), x, maker.ints(*(2 if n == 1 else n for n in x.shape))))
+    elif step == "select":
+        values.append(maker.op(draw(st.sampled_from([ops.Select(), ops.SelectV2()])), maker.op(
+            ops.Greater(), x, maker.op(ops.Neg(), x)), x, maker.op(ops.Exp(), maker.op(ops.Relu6(), x))))
+    elif step == "resize" and rank == 4 and x.size < 300:
+        values.append(maker.op(ops.ResizeNearestNeighbor(), x, maker.ints(x.shape[1] * 2, x.shape[2])))
+    elif step == "pool" and rank == 4:
+        window = {"stride_h": 1, "stride_w": 2, "filter_height": 2, "filter_width": 3}
+        values.append(maker.op(draw(st.sampled_from([ops.MaxPool2D, ops.AveragePool2D]))(**window), x))
+    elif step == "mirror" and rank and x.shape[axis] > 2 and x.size < 300:
+        table = np.zeros((rank, 2), np.int32)
+        table[axis] = [2, 1]
+        values.append(maker.op(ops.MirrorPad(), x, maker.const(table, np.int32)))
+    elif step == "prelu" and rank > 1:
+        shape = [n if draw(st.booleans()) else 1 for n in x.shape[1:]]
+        values.append(maker.op(ops.Prelu(), x, maker.weights(*shape)))
+    elif step == "rows" and rank > 2:
+        values.append(maker.op(ops.FullyConnected(keep_num_dims=True), x, maker.weights(3, x.shape[-1])))
+    elif step == "depthwise" and rank == 4:
+        kernel = maker.weights(1, 2, 3, x.shape[3])
+        values.append(maker.op(ops.DepthwiseConv2D(stride_h=2, stride_w=2), x, kernel, maker.weights(x.shape[3])))
+    elif step == "unpack" and rank > 1 and x.shape[axis] < 5:
+        values.extend(maker.outs(ops.Unpack(num=x.shape[axis], axis=axis), x))
+    elif step == "reverse" and rank:
+        values.append(maker.op(ops.ReverseV2(), x, maker.ints(axis)))
 
 
 def _broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
