@@ -7,6 +7,7 @@ from pathlib import Path
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.results import (
     Artifact,
+    BindingRow,
     CalibrationFacts,
     ComparisonRow,
     Coverage,
@@ -63,6 +64,7 @@ def example(name: str = HOSTILE) -> RunRecord:
         verify_float=compared, verify_int8=compared, coverage=Coverage(nodes=0.5, macs=0.9, time=0.8),
         placement=PlacementRow(npu=1, cpu=1, folded=1, verdicts=verdicts, partitions=partitions),
         estimate=Estimate(latency_ms=5.0, low_ms=4.0, high_ms=7.0, source=name, assumptions=[name]),
+        interface=[BindingRow(side="out", name=name, shape=[1, 2], dtype="float32", steps=[name, "join"])],
         memory={"arena_bytes": 1000, "sram_bytes": 500},
         pictures=[PictureRow(name=name, task="detection", input="in.png", float_picture="in.png", int8_picture="in.png",
                              text=name),

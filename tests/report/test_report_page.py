@@ -15,8 +15,8 @@ from vitrify.report.html import FOLDER, fill, render_report, write_report
 from vitrify.report.markup import Html, table, tag
 
 NEVER_CLOSED = ("br", "img", "input", "meta")
-SECTIONS = ["pictures", "findings", "quality", "placement", "cycles", "model", "ledger", "calibration", "memory",
-            "stages", "reproduce"]
+SECTIONS = ["pictures", "findings", "quality", "placement", "cycles", "model", "interface", "ledger", "calibration",
+            "memory", "stages", "reproduce"]
 
 
 class Page(HTMLParser):

@@ -342,6 +342,16 @@ class ModelFacts(msgspec.Struct, kw_only=True):
     parameters: int = 0
 
 
+class BindingRow(msgspec.Struct, kw_only=True):
+    """One input or output of the source model, and the steps between it and the file's own tensors, in words."""
+
+    side: str
+    name: str
+    shape: list[int] = []
+    dtype: str = ""
+    steps: list[str] = []
+
+
 class ScoreRow(msgspec.Struct, kw_only=True):
     """One of the highest scores of a classifier."""
 
@@ -396,6 +406,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     estimate: Estimate = msgspec.field(default_factory=Estimate)
     memory: dict[str, int] = {}
     pictures: list[PictureRow] = []
+    interface: list[BindingRow] = []
 
 
 RESULTS: dict[str, type[Result]] = {

@@ -14,6 +14,7 @@ from vitrify.core.words import counted
 from vitrify.pipeline.compile import placed
 from vitrify.pipeline.engine import Context, Unit
 from vitrify.pipeline.files import staged
+from vitrify.pipeline.interface import binding_rows
 from vitrify.pipeline.options import BuildOptions
 from vitrify.pipeline.rows import coverage_row, estimate_row, ledger_rows, memory_row, model_facts
 from vitrify.pipeline.steps import (
@@ -180,6 +181,7 @@ def _quantize(build: Build) -> None:
         file = f"{run.record.name}_int8.tflite"
         tflite.write(result.model, run.path(file))
         run.record.int8_model = _facts(run.keep("int8", file))
+        run.record.interface = binding_rows(result.model)
         save_recipe(recipe, run.path("recipe.toml"))
         run.keep("recipe", "recipe.toml")
         if build.options.quantization.save_recipe is not None:
@@ -249,7 +251,7 @@ CALIBRATE = Unit("calibrate", ("calibrate",), artifacts=("statistics",), section
                  key=lambda b: [_hash(b, "float"), _data_key(b),
                                 msgspec.to_builtins(b.options.quantization.effective())])
 QUANTIZE = Unit("quantize", ("quantize", "write int8"), artifacts=("int8", "recipe"),
-                sections=("int8_model", "quantization_ledger"), work=_quantize,
+                sections=("int8_model", "quantization_ledger", "interface"), work=_quantize,
                 key=lambda b: [_hash(b, "float"), _hash(b, "statistics"),
                                msgspec.to_builtins(b.options.quantization.effective())])
 PREPARE_INT8 = Unit("prepare int8", ("prepare int8",), work=_preparing("prepare int8", "int8", invoke=False),

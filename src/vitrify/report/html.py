@@ -26,8 +26,8 @@ def render_report(record: RunRecord, folder: Path) -> str:
     sections = [section for section in (
         summary_view.pictures(record, folder), summary_view.findings(record), quality_view.quality(record),
         placement_view.placement(record), placement_view.hot_spots(record), run_view.models(record),
-        run_view.ledger(record), run_view.calibration(record), placement_view.memory(record), run_view.stages(record),
-        run_view.reproduce(record)) if section is not None]
+        run_view.interface(record), run_view.ledger(record), run_view.calibration(record),
+        placement_view.memory(record), run_view.stages(record), run_view.reproduce(record)) if section is not None]
     links = tag("nav", [tag("a", section.title, href=f"#{section.id}") for section in sections], aria_label="Sections")
     body = tag("main", summary_view.head(record), links, [section.html for section in sections],
                tag("footer", f"Vitrify {record.versions.get('vitrify', '')}, run of {record.started}"))

@@ -16,10 +16,10 @@ POOR_DB = 10.0
 def quality(record: RunRecord) -> Section | None:
     """Return the comparisons, outputs first, then every aligned tensor."""
     parts: list[Child] = []
-    for title, row in (("Float TFLite against the source model", record.verify_float),
-                       ("INT8 against float", record.verify_int8)):
+    for key, title, row in (("float", "Float TFLite against the source model", record.verify_float),
+                            ("int8", "INT8 against float", record.verify_int8)):
         if row is not None:
-            parts.append(_comparison(title, row))
+            parts.append(_comparison(key, title, row))
     if not parts:
         return None
     text = ("SQNR is the power of the reference over the power of the error; every 6 dB halve the error. "
@@ -27,19 +27,19 @@ def quality(record: RunRecord) -> Section | None:
     return Section("quality", "Quality", tag("p", text), parts)
 
 
-def _comparison(title: str, row: ComparisonRow) -> list[Child]:
+def _comparison(key: str, title: str, row: ComparisonRow) -> list[Child]:
     verdict = tag("span", "good" if row.ok else "not good", class_="good" if row.ok else "bad")
     rows = [cells for error in row.outputs for cells in (_cells(error), *map(_group_cells, error.groups))]
     parts: list[Child] = [tag("h3", f"{title}, {counted(row.samples, 'sample')}: ", verdict),
                           table(("output", "#SQNR", "#cosine", "#largest error", "#steps", ""), rows)]
-    return [*parts, *_inside(row)] if row.tensors else parts
+    return [*parts, *_inside(key, row)] if row.tensors else parts
 
 
-def _inside(row: ComparisonRow) -> list[Child]:
+def _inside(key: str, row: ComparisonRow) -> list[Child]:
     top = max((error.sqnr_db or 0.0 for error in row.tensors if not error.equal), default=EQUAL_DB)
     heights = [Bar(f"{error.tensor} {error.operator}", top if error.equal else error.sqnr_db or 0.0)
                for error in row.tensors if error.equal or error.sqnr_db is not None]
-    name = f"tensors-{'int8' if 'int8' in row.name.lower() else 'float'}"
+    name = f"tensors-{key}"
     rows = [(error.tensor, error.operator, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
              _number(error.largest_error, 4)) for error in row.tensors]
     listing = table(("tensor", "operator", "#SQNR", "#cosine", "#largest error"), rows, id=name)

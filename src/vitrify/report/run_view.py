@@ -31,6 +31,17 @@ def models(record: RunRecord) -> Section | None:
     return Section("model", "Model", parts, tag("details", tag("summary", "operators"), listing))
 
 
+def interface(record: RunRecord) -> Section | None:
+    """Return what an application does around the INT8 file to take and give what the source model does."""
+    if not record.interface:
+        return None
+    rows = [(row.side, row.name, f"{row.dtype}{shape_text(row.shape)}" if row.dtype else "",
+             tag("ol", [tag("li", step) for step in row.steps], class_="steps")) for row in record.interface]
+    text = ("What stands between the source model's inputs and outputs and those of the INT8 file. `vt.run` does it; "
+            "an application of your own does these steps.")
+    return Section("interface", "Interface", tag("p", text), table(("", "name", "type", "steps"), rows))
+
+
 def _tensors(facts: ModelFacts) -> Html:
     rows = [(side, *_tensor(row)) for side, listed in (("in", facts.inputs), ("out", facts.outputs)) for row in listed]
     return table(("", "name", "type", "#scale", "#zero point", "#stands for"), rows)
