@@ -83,3 +83,18 @@ def test_file_that_is_no_model(tmp_path: Path) -> None:
                                   "micro_wakeword_int8/alexa.tflite", "basic_pitch/nmp.tflite"])
 def test_real_models_are_good(name: str, model_file) -> None:
     assert not [f for f in prepare(model_file(name)) if f.severity is Severity.ERROR]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_bytes_end_in_a_finding_or_an_error_of_ours(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    path = made.add(tmp_path / "m.tflite", 0.1, before=3)
+    damaged = bytearray(path.read_bytes())
+    for place in rng.integers(8, len(damaged), 6):
+        damaged[place] = rng.integers(0, 256)
+    path.write_bytes(damaged)
+    try:
+        codes = {finding.code for finding in prepare(path, limits=Limits(seconds=30))}
+    except ModelError as error:
+        codes = {finding.code for finding in error.findings}
+    assert "process.raised" not in codes

@@ -30,10 +30,14 @@ class Session:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.interpreter = self._make()
-        self.inputs = self.interpreter.get_input_details()
-        self.outputs = self.interpreter.get_output_details()
-        kinds = {op["op_name"] for op in self.interpreter._get_ops_details()}
-        self._has_resources = bool(kinds & _STATEFUL)
+        try:
+            self.inputs = self.interpreter.get_input_details()
+            self.outputs = self.interpreter.get_output_details()
+            self.operators = self.interpreter._get_ops_details()
+            self.tensors = self.interpreter.get_tensor_details()
+        except (ValueError, RuntimeError) as error:      # a name that is no text, an index out of range
+            raise ModelError.of("litert.load", f"LiteRT cannot describe the file: {error}", where=spec.path) from error
+        self._has_resources = any(op["op_name"] in _STATEFUL for op in self.operators)
         self._used = False
 
     def _make(self) -> Interpreter:
@@ -104,8 +108,8 @@ def details(spec: Spec) -> Details:
     from importlib.metadata import version
 
     opened = session(spec)
-    computed = [int(i) for op in opened.interpreter._get_ops_details() for i in op["outputs"]]
-    return Details(opened.inputs, opened.outputs, opened.interpreter.get_tensor_details(), computed,
+    computed = [int(i) for op in opened.operators for i in op["outputs"]]
+    return Details(opened.inputs, opened.outputs, opened.tensors, computed,
                    _signature(opened), version("ai-edge-litert"))
 
 
