@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import schema_models as made
 
+import schema_models as made
 from vitrify.core.errors import ModelError, UsageError
 from vitrify.core.findings import Severity
 from vitrify.runtimes.prepare import Limits, prepare
