@@ -402,6 +402,30 @@ def test_wide_open_value(tmp_path: Path) -> None:
     assert load(saved(proto, tmp_path), {"x": [1, 2]}).main.inputs[0].shape == (1, 2)
 
 
+def with_function(*called: str) -> onnx.ModelProto:
+    """A model that calls Twice(x) = Relu(x) + Relu(x), or functions that call others."""
+    opset = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    functions = []
+    for i, other in enumerate(called):
+        inner = helper.make_node(other, ["a"], ["r"], domain="" if other == "Relu" else "own")
+        body = [inner, helper.make_node("Add", ["r", "r"], ["b"])]
+        functions.append(helper.make_function("own", f"F{i}", ["a"], ["b"], body, opset))
+    graph = model([helper.make_node("F0", ["x"], ["y"], domain="own")], {"x": X}, {}, ["y"]).graph
+    return helper.make_model(graph, opset_imports=opset, functions=functions, ir_version=8)
+
+
+def test_functions_are_put_in(tmp_path: Path) -> None:
+    path = saved(with_function("F1", "Relu"), tmp_path)
+    imported = load(path)
+    assert [n.op.kind for n in imported.main] == ["RELU", "ADD", "ADD"]
+    np.testing.assert_array_equal(by_litert(imported, {"x": X})["y"], by_runtime(path, {"x": X})["y"])
+
+
+def test_functions_in_a_circle_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="call each other in a circle"):
+        load(saved(with_function("F1", "F0"), tmp_path))
+
+
 def test_sparse_is_refused(tmp_path: Path) -> None:
     proto = relu_model()
     proto.graph.sparse_initializer.add().values.CopyFrom(numpy_helper.from_array(W, "s"))

@@ -90,8 +90,8 @@ class Context:
         """The input at ``index``, which must be known now."""
         found = self.value(node, index)
         if isinstance(found, Tensor):
-            raise self.unsupported(
-                node, f"{what} (input '{node.inputs[index]}') is computed at run time; only a constant is taken"
+            raise node.unsupported(
+                f"{what} (input '{node.inputs[index]}') is computed at run time; only a constant is taken"
             )
         return found
 
@@ -99,16 +99,6 @@ class Context:
         """The input at ``index`` as a tensor of the graph."""
         found = self.value(node, index)
         return self.constant(found, node.inputs[index]) if isinstance(found, np.ndarray) else found
-
-    def unsupported(self, node: SourceNode, text: str, help: str = "") -> UnsupportedError:
-        """An error that says what of ``node`` is not done."""
-        finding = Finding(
-            code="onnx.unsupported-form",
-            headline=f"{node.kind} '{node.label}': {text}",
-            where=f"node '{node.label}'",
-            help=help,
-        )
-        return UnsupportedError(finding)
 
     # writing
 

@@ -105,7 +105,7 @@ class _Walk:
             elif kind in LOWERINGS:
                 LOWERINGS[kind](context, node)
             else:
-                raise context.unsupported(node, "its inputs are computed at run time; only constants are taken")
+                raise node.unsupported("its inputs are computed at run time; only constants are taken")
         except VitrifyError as error:
             self.errors.append(error)
             self._poison(node)
@@ -140,7 +140,7 @@ class _Walk:
     def _open_condition(self, node: SourceNode, condition: Tensor | None) -> UnsupportedError:
         """Say which of the graph's inputs decide the branch: fixing them is what helps."""
         if condition is None:
-            return self.context.unsupported(node, "it has no condition")
+            return node.unsupported("it has no condition")
         reached: dict[Tensor, None] = {condition: None}
         for tensor in (waiting := [condition]):
             fresh = [
@@ -151,8 +151,7 @@ class _Walk:
         names = [t.name for t in self.context.graph.inputs if t in reached]
         deciding = ", ".join(map(repr, names))
         values = ", ".join(f"{name!r}: ..." for name in names)
-        return self.context.unsupported(
-            node,
+        return node.unsupported(
             f"its condition '{node.inputs[0]}' is computed at run time" + (f", from input {deciding}" if names else ""),
             f"fix what decides it: vitrify.importers.load(path, values={{{values}}}); or export the model for one case",
         )

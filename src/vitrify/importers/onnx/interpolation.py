@@ -76,7 +76,7 @@ def places(node: SourceNode, extent: int, size: int, scale: float) -> Array:
         return at * 0
     if mode in ("half_pixel", "pytorch_half_pixel"):
         return np.asarray((at + half) / step - half)
-    raise node.problem(f"coordinate_transformation_mode '{mode}' is not converted", "onnx.unsupported-form")
+    raise node.unsupported(f"coordinate_transformation_mode '{mode}' is not converted")
 
 
 def nearest(node: SourceNode, at: Array, extent: int, scale: float) -> Array:

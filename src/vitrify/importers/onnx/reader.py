@@ -26,6 +26,8 @@ def read(path: Path) -> SourceModel:
     """
     proto = _parse(path)
     opset = _opset(proto, path)
+    if proto.functions:
+        proto = _inlined(proto, path)
     reader = _Reader(path.resolve().parent, opset)
     graph = reader.graph(proto.graph)
     if reader.findings:
@@ -83,6 +85,32 @@ def _opset(proto: Any, path: Path) -> int:
             help="onnx.version_converter.convert_version(model, 17)",
         )
     return opset
+
+
+def _inlined(proto: Any, path: Path) -> Any:
+    """Put the bodies of the model's own functions in the place of their calls.
+
+    Raises:
+        ModelError: functions that call each other in a circle, or that cannot be put in.
+    """
+    from onnx import inliner
+
+    calls = {(f.domain, f.name): {(n.domain, n.op_type) for n in f.node} for f in proto.functions}
+    done: set[tuple[Any, Any]] = set()
+    while len(done) < len(calls):
+        ready = {key for key, called in calls.items() if key not in done and called & calls.keys() <= done}
+        if not ready:
+            names = ", ".join(repr(text(name)) for _, name in calls.keys() - done)
+            raise ModelError.of(
+                "onnx.functions", f"the model's functions {names} call each other in a circle", where=str(path)
+            )
+        done |= ready
+    try:
+        return inliner.inline_local_functions(proto)
+    except Exception as error:  # the inliner raises its own C++ exceptions under several names
+        raise ModelError.of(
+            "onnx.functions", f"the model's functions cannot be put in: {error}", where=str(path)
+        ) from error
 
 
 class _Reader:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.core.errors import ModelError
+from vitrify.core.errors import ModelError, UnsupportedError
 from vitrify.core.findings import Finding
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -40,10 +40,17 @@ class SourceNode:
         """The kind with its domain when that is not ONNX's own."""
         return f"{self.domain}::{self.kind}" if self.domain else self.kind
 
-    def problem(self, text: str, code: str = "onnx.invalid") -> ModelError:
-        """An error about this node."""
-        return ModelError(
-            Finding(code=code, headline=f"{self.kind} '{self.label}': {text}", where=f"node '{self.label}'")
+    def problem(self, text: str) -> ModelError:
+        """An error that says what of this node is not valid."""
+        return ModelError(self._finding("onnx.invalid", text, ""))
+
+    def unsupported(self, text: str, help: str = "") -> UnsupportedError:
+        """An error that says what of this node is not done."""
+        return UnsupportedError(self._finding("onnx.unsupported-form", text, help))
+
+    def _finding(self, code: str, text: str, help: str) -> Finding:
+        return Finding(
+            code=code, headline=f"{self.kind} '{self.label}': {text}", where=f"node '{self.label}'", help=help
         )
 
     def _get(self, name: str, kinds: tuple[type, ...], default: Any, what: str) -> Any:

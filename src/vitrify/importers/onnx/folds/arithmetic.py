@@ -91,7 +91,7 @@ for _kind, _function in _MANY.items():
 def _cumsum(node: SourceNode, inputs: list[Any]) -> Array:
     axis = int(inputs[1].reshape(-1)[0])
     if node.integer("exclusive"):
-        raise node.problem("an exclusive sum of constants")
+        raise node.unsupported("an exclusive sum of constants")
     if node.integer("reverse"):
         return np.flip(np.cumsum(np.flip(inputs[0], axis), axis), axis)
     return np.cumsum(inputs[0], axis, dtype=inputs[0].dtype)
@@ -133,6 +133,9 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceMax": np.max,
     "ReduceMin": np.min,
     "ReduceMean": np.mean,
+    "ReduceL1": lambda x, **over: np.sum(np.abs(x), **over),
+    "ReduceL2": lambda x, **over: np.sqrt(np.sum(x * x, **over)),
+    "ReduceSumSquare": lambda x, **over: np.sum(x * x, **over),
 }
 for _kind, _function in _REDUCTIONS.items():
     folds(_kind)(_reducing(_function))
@@ -143,6 +146,29 @@ def _arg(node: SourceNode, inputs: list[Any]) -> Array:
     axis = axis_at(node, inputs[0].ndim)
     function = np.argmax if node.kind == "ArgMax" else np.argmin
     if node.integer("select_last_index"):
-        raise node.problem("select_last_index on constants")
+        raise node.unsupported("select_last_index on constants")
     result: Array = np.asarray(function(inputs[0], axis=axis), np.int64)
     return np.expand_dims(result, axis) if node.integer("keepdims", 1) else result
+
+
+@folds("Softmax")
+def _softmax(node: SourceNode, inputs: list[Any]) -> Array:
+    if node.opset < 13:
+        raise node.unsupported("a softmax of constants before operator set 13")
+    axis, x = node.integer("axis", -1), inputs[0]
+    powers = np.exp(x - x.max(axis, keepdims=True))
+    return np.asarray(powers / powers.sum(axis, keepdims=True), x.dtype)
+
+
+@folds("DequantizeLinear")
+def _dequantize(node: SourceNode, inputs: list[Any]) -> Array:
+    """Weights that are stored as integers become what they stand for."""
+    q, scale = inputs[0], inputs[1]
+    zero = inputs[2] if len(inputs) > 2 and inputs[2] is not None else np.zeros_like(scale, np.int64)
+    if node.integer("block_size"):
+        raise node.unsupported("scales per block")
+    if scale.size > 1:
+        shape = [1] * q.ndim
+        shape[axis_at(node, q.ndim, 1)] = -1
+        scale, zero = scale.reshape(shape), zero.reshape(shape)
+    return np.asarray((q.astype(np.int64) - zero.astype(np.int64)).astype(scale.dtype) * scale, scale.dtype)

@@ -19,7 +19,7 @@ def _resize(node: SourceNode, inputs: list[Any]) -> Array:
     limit(node, sizes)
     unusual = node.integer("antialias") or node.integer("exclude_outside")
     if unusual or node.string("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise node.problem("antialias, exclude_outside and keep_aspect_ratio_policy on constants are not converted")
+        raise node.unsupported("antialias, exclude_outside and keep_aspect_ratio_policy on constants are not converted")
     result = x.astype(np.float64) if x.dtype.kind == "f" else x
     for axis, (size, scale) in enumerate(zip(sizes, scales, strict=True)):
         if size != x.shape[axis] or scale != 1:
@@ -35,7 +35,7 @@ def _along(node: SourceNode, x: Array, axis: int, at: Array, scale: float) -> Ar
     if mode in ("linear", "bilinear"):
         at = np.clip(at, 0, extent - 1)
     elif mode != "cubic":
-        raise node.problem(f"mode '{mode}' on constants is not converted")
+        raise node.unsupported(f"mode '{mode}' on constants is not converted")
     low = np.floor(at)
     taps = (
         _cubic(at - low, node.number("cubic_coeff_a", -0.75)) if mode == "cubic" else {0: 1 - (at - low), 1: at - low}

@@ -62,7 +62,7 @@ def _gather_elements(node: SourceNode, inputs: list[Any]) -> Array:
 @folds("GatherND")
 def _gather_nd(node: SourceNode, inputs: list[Any]) -> Array:
     if node.integer("batch_dims"):
-        raise node.problem("batch_dims other than 0 on constants")
+        raise node.unsupported("batch_dims other than 0 on constants")
     array: Array = inputs[0][tuple(np.moveaxis(inputs[1], -1, 0))]
     return array
 
@@ -70,7 +70,7 @@ def _gather_nd(node: SourceNode, inputs: list[Any]) -> Array:
 @folds("ScatterND")
 def _scatter_nd(node: SourceNode, inputs: list[Any]) -> Array:
     if node.string("reduction", "none") != "none":
-        raise node.problem("a reduction on constants")
+        raise node.unsupported("a reduction on constants")
     result: Array = inputs[0].copy()
     result[tuple(np.moveaxis(inputs[1], -1, 0))] = inputs[2]
     return result

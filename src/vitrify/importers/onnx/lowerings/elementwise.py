@@ -127,5 +127,5 @@ def cast_op(source: DType, target: DType) -> Operator:
 def modulo(ctx: Context, node: SourceNode) -> None:
     """Integer remainder with the divisor's sign."""
     if node.integer("fmod"):
-        raise ctx.unsupported(node, "fmod=1 (the dividend's sign) is not converted")
+        raise node.unsupported("fmod=1 (the dividend's sign) is not converted")
     ctx.bind(node, ctx.emit(ops.FloorMod(), same_types(ctx, node)))

@@ -57,7 +57,7 @@ def sliced(ctx: Context, node: SourceNode, x: Tensor, ranges: list[slice]) -> Te
     spans = [range(d)[r] for d, r in zip(x.shape, ranges, strict=True)]
     sizes = [len(s) for s in spans]
     if min(sizes, default=1) == 0:
-        raise ctx.unsupported(node, f"the slice of {x.type} is empty")
+        raise node.unsupported(f"the slice of {x.type} is empty")
     if all(s == range(d) for s, d in zip(spans, x.shape, strict=True)):
         return x
     spans = [s if len(s) > 1 else range(s[0], s[0] + 1) for s in spans]  # one element has no step

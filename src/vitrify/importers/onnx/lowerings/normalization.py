@@ -19,7 +19,7 @@ def batch_normalization(ctx: Context, node: SourceNode) -> None:
     """With constant statistics: one factor and one term per channel."""
     x = float_input(ctx, node, 0)
     if node.integer("training_mode") or any(node.outputs[1:]):
-        raise ctx.unsupported(node, "it is in training mode", "export with model.eval()")
+        raise node.unsupported("it is in training mode", "export with model.eval()")
     scale, bias, mean, variance = (
         ctx.known(node, i, what).astype(np.float64)
         for i, what in enumerate(("the scale", "the bias", "the mean", "the variance"), 1)
@@ -59,7 +59,7 @@ def layer_normalization(ctx: Context, node: SourceNode) -> None:
     """Over everything from the axis on."""
     x = float_input(ctx, node, 0)
     if any(node.outputs[1:]):
-        raise ctx.unsupported(node, "its outputs of mean and deviation are not converted")
+        raise node.unsupported("its outputs of mean and deviation are not converted")
     axis = axis_of(node, node.integer("axis", -1), len(x.shape))
     y = _normalized(ctx, x, range(axis, len(x.shape)), node.number("epsilon", 1e-5))
     ctx.bind(node, _affine(ctx, y, ctx.tensor(node, 1), ctx.tensor(node, 2) if ctx.present(node, 2) else None))

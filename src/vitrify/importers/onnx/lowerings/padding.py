@@ -56,7 +56,7 @@ def _repeated(ctx: Context, node: SourceNode, x: Tensor, axis: int, before: int,
     if not before and not after:
         return x
     if mode == "wrap" and max(before, after) > extent:
-        raise ctx.unsupported(node, f"wrapping by more than the extent {extent} of axis {axis}")
+        raise node.unsupported(f"wrapping by more than the extent {extent} of axis {axis}")
     if mode == "wrap":
         left, right = [piece(extent - before, extent)] if before else [], [piece(0, after)] if after else []
     else:

@@ -44,7 +44,7 @@ def _read(ctx: Context, node: SourceNode) -> tuple[Tensor, Tensor, Window]:
         raise node.problem(f"kernel_shape {kernel} does not fit the input {x.type}")
     window = window_of(ctx, node, x.shape[2:], kernel)
     if window.dilations != (1, 1):
-        raise ctx.unsupported(node, f"dilations {list(window.dilations)}; only 1 is converted")
+        raise node.unsupported(f"dilations {list(window.dilations)}; only 1 is converted")
     picture = ctx.as_picture(x)
     if node.integer("ceil_mode") and node.string("auto_pad", "NOTSET") == "NOTSET":
         window = _ceiled(window, picture.shape[1:3])
@@ -66,7 +66,7 @@ def _ceiled(window: Window, size: tuple[int, ...]) -> Window:
 def max_pool(ctx: Context, node: SourceNode) -> None:
     """The largest value under a window; padding never wins."""
     if len(node.outputs) > 1 and node.outputs[1]:
-        raise ctx.unsupported(node, "the second output (indices) is not converted")
+        raise node.unsupported("the second output (indices) is not converted")
     x, picture, window = _read(ctx, node)
     y = _padded_max(ctx, node, picture, window)
     ctx.bind(node, ctx.from_picture(y, len(x.shape)))

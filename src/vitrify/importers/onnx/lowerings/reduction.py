@@ -96,7 +96,7 @@ def arg(ctx: Context, node: SourceNode) -> None:
     """The place of the largest (smallest) value along an axis, the first of several equal ones."""
     x = ctx.tensor(node, 0)
     if node.integer("select_last_index"):
-        raise ctx.unsupported(node, "select_last_index=1; the first of equal values is taken")
+        raise node.unsupported("select_last_index=1; the first of equal values is taken")
     axis = axis_of(node, node.integer("axis"), len(x.shape))
     kind = ops.ArgMax if node.kind == "ArgMax" else ops.ArgMin
     y = ctx.emit(kind(output_type=DType.INT32.value), [x, np.array(axis, np.int32)])

@@ -25,7 +25,7 @@ def resize(ctx: Context, node: SourceNode) -> None:
     known = [ctx.known(node, i, "an extent") if i and ctx.present(node, i) else None for i in range(len(node.inputs))]
     sizes, scales = extents(node, x.shape, known)
     if sizes[:2] != list(x.shape[:2]):
-        raise ctx.unsupported(node, f"it resizes batch or channels: {list(x.shape)} to {sizes}")
+        raise node.unsupported(f"it resizes batch or channels: {list(x.shape)} to {sizes}")
     if sizes == list(x.shape):
         return ctx.bind(node, x)
     mode = _mode(ctx, node)
@@ -39,8 +39,7 @@ def resize(ctx: Context, node: SourceNode) -> None:
             y = ctx.emit(kind(align_corners=align, half_pixel_centers=half), [ctx.as_picture(x), size])
             return ctx.bind(node, ctx.from_picture(y, len(x.shape)))
     form = f"mode {mode}, coordinates {coordinates(node)}" + (f", {rounding(node)}" if mode == "nearest" else "")
-    raise ctx.unsupported(
-        node,
+    raise node.unsupported(
         f"{form} from {list(x.shape[2:])} to {sizes[2:]} has no equal in TFLite",
         "use half_pixel, asymmetric or align_corners (PyTorch: an integer scale factor, or align_corners=True)",
     )
@@ -49,12 +48,12 @@ def resize(ctx: Context, node: SourceNode) -> None:
 def _mode(ctx: Context, node: SourceNode) -> str:
     mode = node.string("mode", "nearest")
     if mode not in ("nearest", "linear", "bilinear"):
-        raise ctx.unsupported(node, f"mode '{mode}'; nearest and linear are converted")
+        raise node.unsupported(f"mode '{mode}'; nearest and linear are converted")
     if node.integer("antialias"):
-        raise ctx.unsupported(node, "antialias=1 is not converted")
+        raise node.unsupported("antialias=1 is not converted")
     policy = node.string("keep_aspect_ratio_policy", "stretch")
     if policy != "stretch":
-        raise ctx.unsupported(node, f"keep_aspect_ratio_policy '{policy}' is not converted")
+        raise node.unsupported(f"keep_aspect_ratio_policy '{policy}' is not converted")
     return mode
 
 

@@ -78,7 +78,7 @@ def cast(ctx: Context, node: SourceNode) -> None:
     x = ctx.tensor(node, 0)
     to = node.integer("to", 1)
     if to not in DTYPES and to != BFLOAT16:
-        raise ctx.unsupported(node, f"a cast to the element type number {to}")
+        raise node.unsupported(f"a cast to the element type number {to}")
     target = ctx.tensor(node, 1).dtype if node.kind == "CastLike" else graph_dtype(DTYPES.get(to, "float32"))
     ctx.bind(node, x if x.dtype is target else ctx.emit(cast_op(x.dtype, target), [x]))
 

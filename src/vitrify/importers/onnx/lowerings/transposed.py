@@ -72,7 +72,7 @@ def _crop(
         wanted = [size[i] * strides[i] for i in (0, 1)] if shape is None else [1] * (2 - rank) + shape[-rank:]
         totals = [full[i] + extra[i] - wanted[i] for i in (0, 1)]
         if min(totals) < 0:
-            raise ctx.unsupported(node, f"an output of {wanted} from {full} needs negative pads")
+            raise node.unsupported(f"an output of {wanted} from {full} needs negative pads")
         # The odd one goes to the end for SAME_UPPER, to the beginning otherwise.
         return [t // 2 if automatic == "SAME_UPPER" else t - t // 2 for t in totals], wanted
     pads = node.ints("pads") or [0] * (2 * rank)

@@ -126,17 +126,17 @@ def _check(ctx: Context, node: SourceNode, x: Tensor, cell: type[Cell]) -> None:
     steps, batch = (x.shape[1], x.shape[0]) if node.integer("layout") else x.shape[:2]
     if steps > MAX_STEPS:
         text = f"{steps} time steps; at most {MAX_STEPS} are unrolled"
-        raise ctx.unsupported(node, text, "use a shorter --shape for the sequence")
+        raise node.unsupported(text, "use a shorter --shape for the sequence")
     direction = node.string("direction", "forward")
     if direction not in _DIRECTIONS:
         raise node.problem(f"direction '{direction}' is not one of {', '.join(_DIRECTIONS)}")
     count = len(cell.defaults) * len(_DIRECTIONS[direction])
     names = node.attributes.get("activations", list(cell.defaults) * len(_DIRECTIONS[direction]))
     if len(names) != count or any(str(n).lower() not in ACTIVATIONS for n in names):
-        raise ctx.unsupported(node, f"activations {names}")
+        raise node.unsupported(f"activations {names}")
     if node.number("clip") or node.integer("input_forget"):
-        raise ctx.unsupported(node, "clip or input_forget")
+        raise node.unsupported("clip or input_forget")
     if ctx.present(node, 4):
         lengths = ctx.known(node, 4, "the sequence lengths")
         if lengths.size != batch or (lengths != steps).any():
-            raise ctx.unsupported(node, f"sequences of lengths {lengths.tolist()}; all must have {steps} steps")
+            raise node.unsupported(f"sequences of lengths {lengths.tolist()}; all must have {steps} steps")

@@ -134,11 +134,11 @@ def float_input(ctx: Context, node: SourceNode, index: int, ranks: Sequence[int]
     x = ctx.tensor(node, index)
     if not x.dtype.is_float:
         if _takes_integers(node, index):
-            raise ctx.unsupported(node, f"input '{node.inputs[index]}' is {x.type}; only floats are converted")
+            raise node.unsupported(f"input '{node.inputs[index]}' is {x.type}; only floats are converted")
         raise node.problem(f"input '{node.inputs[index]}' is {x.type}; the operator takes floats")
     if ranks and len(x.shape) not in ranks:
         if len(x.shape) == 5:
-            raise ctx.unsupported(node, f"three spatial dimensions ({x.type}); one and two are converted")
+            raise node.unsupported(f"three spatial dimensions ({x.type}); one and two are converted")
         raise node.problem(
             f"input '{node.inputs[index]}' is {x.type}; {' or '.join(map(str, ranks))} dimensions are needed"
         )
