@@ -131,7 +131,7 @@ def test_memory_does_not_grow_with_the_samples(tmp_path: Path) -> None:
     model = net.model(net.conv(net.x, 4, stride_h=2, stride_w=2))
     write(model, tmp_path / "float.tflite")
     many = 2000
-    np.lib.format.open_memmap(tmp_path / "data.npy", "w+", np.float32, (many, 160, 160, 3)).flush()     # 614 MB of holes
+    np.lib.format.open_memmap(tmp_path / "data.npy", "w+", np.float32, (many, 160, 160, 3)).flush()     # 614 MB
     script = ("import sys, resource; from vitrify.runtimes.litert.calibrate import calibrate_here; "
               "from vitrify.data import open_samples; from vitrify.data.binding import identity_interface; "
               "from vitrify.quant import Recipe; from vitrify.tflite import read; p, d = sys.argv[1:]; "

@@ -37,7 +37,8 @@ CASES: dict[str, tuple[tuple[int, ...], Make]] = {
     "maximum": ((1, 4, 4, 3), lambda n: n.add(ops.Maximum(), n.x, n.constant(np.float32(0.1)))),
     "minimum": ((1, 4, 4, 3), lambda n: n.add(ops.Minimum(), n.x, n.conv(n.x, 3))),
     "concat": ((1, 4, 4, 3), lambda n: n.add(ops.Concatenation(axis=3), n.x, n.conv(n.x, 5))),
-    "concat_constant": ((1, 4, 4, 3), lambda n: n.add(ops.Concatenation(axis=3), n.x, n.constant(np.ones((1, 4, 4, 2))))),
+    "concat_constant": ((1, 4, 4, 3), lambda n: n.add(ops.Concatenation(axis=3), n.x,
+                                                      n.constant(np.ones((1, 4, 4, 2))))),
     "max_pool": ((1, 8, 8, 3), lambda n: n.add(ops.MaxPool2D(stride_h=2, stride_w=2, filter_height=2, filter_width=2),
                                                n.x)),
     "average_pool": ((1, 8, 8, 3), lambda n: n.add(

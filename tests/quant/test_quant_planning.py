@@ -91,10 +91,11 @@ def test_padding_with_minus_infinity_leaves_the_levels_to_the_values(tmp_path: P
 
 SATURATION = {
     "hard_swish": (lambda n, t: n.add(ops.HardSwish(), t), (-100, 10), -3.0, 10),
-    "logistic": (lambda n, t: n.add(ops.Logistic(), t), (-200, 100), -6.23, 5.14),
-    "tanh": (lambda n, t: n.add(ops.Tanh(), t), (-50, 50), -3.12, 2.57),
+    "logistic": (lambda n, t: n.add(ops.Logistic(), t), (-200, 100), -6.93, 5.32),
+    "tanh": (lambda n, t: n.add(ops.Tanh(), t), (-50, 50), -3.47, 2.66),
     "silu": (lambda n, t: n.add(ops.Mul(), t, n.add(ops.Logistic(), t)), (-100, 10), -5.65, 10),
-    "hard_swish_and_conv": (lambda n, t: n.add(ops.Add(), n.add(ops.HardSwish(), t), n.conv(t, 3)), (-100, 10), -100, 10),
+    "hard_swish_and_conv": (lambda n, t: n.add(ops.Add(), n.add(ops.HardSwish(), t), n.conv(t, 3)),
+                            (-100, 10), -100, 10),
     "nothing_flat": (lambda n, t: n.conv(t, 3), (-100, 10), -100, 10),
 }
 

@@ -71,7 +71,7 @@ def test_infinity_is_named_with_tensor_and_sample(tmp_path: Path) -> None:
     logs = net.add(ops.Log(), net.x, name="log")
     model = net.model(net.add(ops.Mul(), logs, logs, name="square"))
     arrays = [{"x": np.ones((1, 4), np.float32)}, {"x": np.zeros((1, 4), np.float32)}]
-    with pytest.raises(ModelError, match=r"tensor 'log_log' holds NaN or infinity, and in 1 tensors after it") as caught:
+    with pytest.raises(ModelError, match=r"tensor 'log_log' holds NaN or infinity, and in 1 tensors") as caught:
         statistics_of(model, tmp_path, arrays=arrays)
     assert "001.npz" in str(caught.value)
 
@@ -123,5 +123,5 @@ def test_wrong_recipes_say_what_is_wrong(text: str, message: str) -> None:
 
 
 def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no.toml"):
+    with pytest.raises(UsageError, match=r"no\.toml"):
         load_recipe(tmp_path / "no.toml")

@@ -21,6 +21,7 @@ from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import roles, rule_of, touches_reals
 from vitrify.quant.splitting import split_outputs
 from vitrify.quant.statistics import Statistics
+from vitrify.quant.unjoining import unjoin_cuts
 
 SHOWN = 20
 """How many nodes of one operator a refusal names."""
@@ -55,6 +56,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     ledger = Ledger()
     fold_half_weights(graph)
     _check_statistics(graph, statistics, recipe)
+    _unjoin(graph, ledger)
     findings = split_outputs(made, statistics, recipe, ledger)
     before = len(graph)
     planned = plan(graph, statistics, recipe)
@@ -148,6 +150,14 @@ def nan_finding(tensors: Sequence[str], sample: str) -> Finding:
     return Finding(code="quant.not_finite", headline=f"tensor '{tensors[0]}' holds NaN or infinity{others}",
                    where=sample, why="a range cannot be found for it",
                    help="check the sample's values and the model's pre-processing")
+
+
+def _unjoin(graph: Graph, ledger: Ledger) -> None:
+    before = len(graph)
+    undone = unjoin_cuts(graph)
+    if undone:
+        ledger.add(LedgerEntry(name="unjoin-cuts", summary="parts that were joined and cut again go their own ways",
+                               changes=undone, nodes_before=before, nodes_after=len(graph)))
 
 
 def _checks(node: Node) -> Iterable[Finding]:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from vitrify.ir import Graph, Node, Quantization, Tensor
-from vitrify.ops import Add, FullyConnected, PadV2, Sub
+from vitrify.ops import Add, FullyConnected, Logistic, PadV2, Sub
 from vitrify.quant.bias_correction import input_means
 from vitrify.quant.groups import Group, Groups
 from vitrify.quant.observe import keys
 from vitrify.quant.ranges import constant_range, range_of
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import Roles, fixed_output, is_real, keeps_values, roles, shared_inputs
-from vitrify.quant.saturation import needed
+from vitrify.quant.saturation import FLAT, is_score, needed
 from vitrify.quant.scales import covered, levels_left, weight_scales
 from vitrify.quant.statistics import Range, Statistics
 
@@ -238,11 +238,11 @@ def natural_ranges(graph: Graph, statistics: Statistics, recipe: Recipe) -> dict
 
 
 def _narrowed(found: Mapping[Tensor, Range]) -> dict[Tensor, Range]:
-    """Leave out of each range what the tensor's readers do not tell apart."""
+    """Leave out of each range what the tensor's readers do not tell apart; give scores their whole curve."""
     narrowed: dict[Tensor, Range] = {}
     for tensor, own in found.items():
         limits = needed(tensor, found)
-        narrowed[tensor] = own.clip(limits.low, limits.high)
+        narrowed[tensor] = FLAT[Logistic] if is_score(tensor) else own.clip(limits.low, limits.high)
     return narrowed
 
 

@@ -1,7 +1,7 @@
 """Values that make no difference: an activation that has gone flat needs no levels for what lies beyond.
 
-A tensor read by HARD_SWISH alone may be cut at -3, since everything below gives 0; a logistic is within half a step of
-its int8 limits beyond about 6. The range that is left uses the 256 levels where they count.
+A tensor read by HARD_SWISH alone may be cut at -3, since everything below gives 0; a logistic has reached
+its int8 limits beyond about 7. The range that is left uses the 256 levels where they count.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ FLAT: dict[type, Range] = {
     ReluN1To1: Range(-1.0, 1.0),
     Relu0To1: Range(0.0, 1.0),
     HardSwish: Range(-3.0, np.inf),
-    Logistic: Range(float(np.log(0.5 / 255.5)), float(np.log(254.5 / 1.5))),    # within half of 1/256 of 0 and 255/256
-    Tanh: Range(float(np.arctanh(-127.5 / 128)), float(np.arctanh(126.5 / 128))),  # within half of 1/128 of -1, 127/128
+    Logistic: Range(float(np.log(0.25 / 255.75)), float(np.log(254.75 / 1.25))),
+    Tanh: Range(float(np.arctanh(-127.75 / 128)), float(np.arctanh(126.75 / 128))),
 }
-"""Where each operator still answers to its input by more than half a step of its int8 output."""
+"""Where each operator still answers to its input. The curves end a quarter of an int8 step from their limits (0 and
+255/256 for the logistic, -1 and 127/128 for tanh): beyond half a step, where one more rounding could lift a cut value
+by a whole step."""
 
 _SEARCH = np.linspace(-16.0, -1.5, 291)      # below -1.5 both curves rise towards 0 from one side only
 
@@ -53,6 +55,21 @@ def needed(tensor: Tensor, ranges: Mapping[Tensor, Range]) -> Range:
         one = _needed_by(user, tensor, ranges)
         whole = one if whole is None else whole.join(one)
     return whole or EVERYTHING
+
+
+def is_score(tensor: Tensor) -> bool:
+    """True when only logistics read a tensor, and what they make is given out: scores of the model.
+
+    A few calibration samples may hold no confident score, so these tensors get the whole curve, seen or not.
+    """
+    return bool(tensor.users) and not tensor.is_output and all(
+        _reaches_output(user.output) if isinstance(user.op, Logistic) else keeps_values(user) and len(user.outputs) == 1
+        and is_score(user.output) for user in tensor.users)
+
+
+def _reaches_output(tensor: Tensor) -> bool:
+    return tensor.is_output or any(keeps_values(user) and any(map(_reaches_output, user.outputs))
+                                   for user in tensor.users)
 
 
 def _needed_by(user: Node, tensor: Tensor, ranges: Mapping[Tensor, Range]) -> Range:
