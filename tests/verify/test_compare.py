@@ -152,3 +152,32 @@ def test_int8_models_against_their_float_twins(name: str, model_file: Callable[[
 def test_a_stranger_is_not_taken_for_a_twin(model_file: Callable[[str], Path]) -> None:
     found = _real([model_file("micro_wakeword_int8/alexa.tflite"), model_file("micro_wakeword_int8/hey_jarvis.tflite")])
     assert not found.stages[0].outputs[0].equal
+
+
+CONVERTED: dict[str, tuple[str, dict[str, tuple[int, ...]], int]] = {
+    "digits": ("digits_cnn/digits_cnn.onnx", {}, 3),
+    "yolov8n": ("nudenet_yolov8n/320n.onnx", {"images": (1, 3, 320, 320)}, 100),
+}
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("case", CONVERTED)
+def test_our_float_file_equals_its_onnx_source(case: str, model_file: Callable[[str], Path], tmp_path: Path) -> None:
+    from vitrify import importers, runtimes
+    from vitrify.passes import optimize
+    from vitrify.tflite import write
+
+    name, shapes, inner = CONVERTED[case]
+    model = importers.load(model_file(name), shapes=shapes)
+    optimize(model)
+    write(model, tmp_path / "float.tflite")
+    with runtimes.open(model_file(name), shapes=shapes) as runtime:
+        samples = random_samples(runtime.interface, 1)
+    stages = [Stage("onnx", model_file(name)), Stage("float", tmp_path / "float.tflite")]
+    found = compare(stages, samples, shapes=shapes)
+    assert found.ok, found.findings
+    (stage,) = found.stages
+    assert all(row.sqnr_db is not None and row.sqnr_db > 90 for row in stage.outputs)
+    good = [row for row in stage.tensors if row.ok and not row.note.startswith("another")]
+    assert len(good) >= inner
+    assert any("transposed by [0, 2, 3, 1]" in row.note for row in good)
