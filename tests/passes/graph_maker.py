@@ -118,6 +118,11 @@ def check_kept(model: Model, rewrite: Callable[[Model], object], *, tolerance: f
         np.testing.assert_allclose(new, old, rtol=tolerance, atol=tolerance * _largest(old))
 
 
+def activation_names(model: Model) -> list[str]:
+    """The names of inputs and of what nodes make, in order."""
+    return [t.name for t in model.main.inputs] + [t.name for node in model.main for t in node.outputs]
+
+
 def _largest(values: Array) -> float:
     return max(1.0, float(np.abs(values[np.isfinite(values)]).max(initial=0)))
 

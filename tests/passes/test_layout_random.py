@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from graph_maker import Maker, check_kept
+from graph_maker import Maker, activation_names, check_kept
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -150,5 +150,7 @@ def test_random_graph(model: Model, layout: str) -> None:
     before = moved(model)
     check_kept(model, lambda m: optimize(m, input_layout=layout, output_layout=layout), tolerance=1e-4)
     assert moved(model) <= before
+    names = activation_names(model)
+    assert len(set(names)) == len(names)
     again = optimize(model, input_layout=layout, output_layout=layout)
     assert [entry.name for entry in again.entries] == []

@@ -9,6 +9,7 @@ from typing import Literal
 
 from vitrify.ir import Ledger, Model
 from vitrify.passes.base import Pass, Runner
+from vitrify.passes.graphs import make_names_unique
 from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.tables import CLEANUP, FUSION, PATTERNS
 
@@ -31,4 +32,6 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
         if not runner.apply(TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc")):
             break
     runner.run(FUSION)
+    for graph in model.graphs:
+        make_names_unique(graph)
     return runner.ledger
