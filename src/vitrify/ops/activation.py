@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from vitrify.ops.reference.special import erf
 
 
 @operator
-@dataclass(frozen=True)
 class Relu(Elementwise):
     """max(x, 0)."""
 
@@ -37,7 +35,6 @@ class Relu(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Relu6(Elementwise):
     """x held within 0 and 6."""
 
@@ -51,7 +48,6 @@ class Relu6(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class ReluN1To1(Elementwise):
     """x held within -1 and 1."""
 
@@ -64,7 +60,6 @@ class ReluN1To1(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Relu0To1(Elementwise):
     """x held within 0 and 1."""
 
@@ -77,7 +72,6 @@ class Relu0To1(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class LeakyRelu(Elementwise):
     """x where x > 0, else alpha * x."""
 
@@ -93,7 +87,6 @@ class LeakyRelu(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Prelu(Elementwise):
     """x where x >= 0, else alpha * x; inputs x and alpha, which broadcasts to x's shape."""
 
@@ -120,7 +113,6 @@ class Prelu(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Elu(Elementwise):
     """x where x >= 0, else exp(x) - 1."""
 
@@ -133,7 +125,6 @@ class Elu(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Logistic(Elementwise):
     """1 / (1 + exp(-x))."""
 
@@ -147,7 +138,6 @@ class Logistic(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Tanh(Elementwise):
     """The hyperbolic tangent."""
 
@@ -161,7 +151,6 @@ class Tanh(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class HardSwish(Elementwise):
     """x * relu6(x + 3) / 6."""
 
@@ -181,7 +170,6 @@ class HardSwish(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Gelu(Elementwise):
     """x times the normal distribution's cumulative function, by erf or by its tanh approximation.
 
@@ -202,7 +190,6 @@ class Gelu(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Softmax(Elementwise):
     """exp(beta * x) over its sum along the last axis."""
 
@@ -225,7 +212,6 @@ class Softmax(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class LogSoftmax(Elementwise):
     """The logarithm of the softmax along the last axis."""
 

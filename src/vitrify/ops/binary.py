@@ -7,7 +7,6 @@ floor_mod.cc, atan2.cc, add_n.cc, bitwise_xor.cc, right_shift.cc.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,7 +35,6 @@ def shift_right(a: Array, b: Array) -> Array:
 
 
 @operator
-@dataclass(frozen=True)
 class Add(BinaryElementwise):
     """The sum."""
 
@@ -66,7 +64,6 @@ class Add(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Sub(BinaryElementwise):
     """The difference."""
 
@@ -100,7 +97,6 @@ class Sub(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Mul(BinaryElementwise):
     """The product."""
 
@@ -130,7 +126,6 @@ class Mul(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Div(BinaryElementwise):
     """The quotient; integers are divided towards zero."""
 
@@ -149,7 +144,6 @@ class Div(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Maximum(BinaryElementwise):
     """The larger value."""
 
@@ -171,7 +165,6 @@ class Maximum(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Minimum(BinaryElementwise):
     """The smaller value."""
 
@@ -193,7 +186,6 @@ class Minimum(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Pow(BinaryElementwise):
     """The first input to the power of the second."""
 
@@ -207,7 +199,6 @@ class Pow(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class SquaredDifference(BinaryElementwise):
     """The square of the difference."""
 
@@ -230,7 +221,6 @@ class SquaredDifference(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class FloorDiv(BinaryElementwise):
     """The quotient, rounded down."""
 
@@ -245,7 +235,6 @@ class FloorDiv(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class FloorMod(BinaryElementwise):
     """The rest of the quotient that is rounded down; it has the divisor's sign."""
 
@@ -260,7 +249,6 @@ class FloorMod(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Atan2(BinaryElementwise):
     """The angle of the point (second input, first input)."""
 
@@ -274,7 +262,6 @@ class Atan2(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class BitwiseXor(BinaryElementwise):
     """Bits that are set in exactly one of both."""
 
@@ -287,7 +274,6 @@ class BitwiseXor(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class RightShift(BinaryElementwise):
     """The first input shifted right by the second; keeps the sign."""
 
@@ -300,7 +286,6 @@ class RightShift(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class AddN(Operator):
     """The sum of any number of inputs of one type and shape."""
 

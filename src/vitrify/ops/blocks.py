@@ -5,8 +5,6 @@ Source: TFLite kernels/space_to_depth.cc, depth_to_space.cc, space_to_batch_nd.c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from vitrify.ir.dtypes import DType
@@ -29,7 +27,6 @@ from vitrify.ops.int8 import Int8Rule
 
 
 @operator
-@dataclass(frozen=True)
 class SpaceToDepth(Operator):
     """Blocks of pixels become channels: [N,H,W,C] to [N,H/b,W/b,b*b*C]."""
 
@@ -59,7 +56,6 @@ class SpaceToDepth(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class DepthToSpace(Operator):
     """Channels become blocks of pixels: [N,H,W,b*b*C] to [N,H*b,W*b,C]."""
 
@@ -108,7 +104,6 @@ class BatchBlocks(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class SpaceToBatchND(BatchBlocks):
     """Pads, then every block's pixels become batches."""
 
@@ -139,7 +134,6 @@ class SpaceToBatchND(BatchBlocks):
 
 
 @operator
-@dataclass(frozen=True)
 class BatchToSpaceND(BatchBlocks):
     """Batches become every block's pixels, then the borders are cut away."""
 

@@ -5,15 +5,12 @@ Source: TFLite kernels/if.cc, while.cc, call_once.cc, var_handle.cc, read_variab
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import Operator, operator
 from vitrify.ops.base import Inputs, TensorType, given
 
 
 @operator
-@dataclass(frozen=True)
 class If(Operator):
     """Runs one of two graphs; input 0 is the condition."""
 
@@ -24,7 +21,6 @@ class If(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class While(Operator):
     """Runs a graph on the inputs as long as another one says so."""
 
@@ -39,7 +35,6 @@ class While(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Call(Operator):
     """Runs a graph."""
 
@@ -49,7 +44,6 @@ class Call(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class CallOnce(Operator):
     """Runs a graph once, before everything else."""
 
@@ -63,7 +57,6 @@ class CallOnce(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class VarHandle(Operator):
     """The handle of a variable."""
 
@@ -78,7 +71,6 @@ class VarHandle(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class ReadVariable(Operator):
     """The value of a variable."""
 
@@ -87,7 +79,6 @@ class ReadVariable(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class AssignVariable(Operator):
     """Gives a variable a value; inputs handle, value."""
 

@@ -5,8 +5,6 @@ Source: TFLite kernels/quantize.cc, dequantize.cc, cast.cc, fake_quant.cc, densi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from vitrify.core.errors import UnsupportedError
@@ -20,7 +18,6 @@ from vitrify.ops.int8 import Int8Rule
 
 
 @operator
-@dataclass(frozen=True)
 class Quantize(Operator):
     """Real values to steps, or steps to other steps; the output tensor names scale, zero point and type."""
 
@@ -42,7 +39,6 @@ class Quantize(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Dequantize(Operator):
     """Steps, or half-precision values, to float32."""
 
@@ -70,7 +66,6 @@ class Dequantize(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Cast(Operator):
     """Values in another element type; real values to integers by cutting off the fraction."""
 
@@ -106,7 +101,6 @@ class Cast(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class FakeQuant(Elementwise):
     """Real values rounded to the steps of a range, still real."""
 
@@ -139,7 +133,6 @@ class FakeQuant(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Densify(Elementwise):
     """A sparse constant as a dense tensor; constants are dense here already."""
 

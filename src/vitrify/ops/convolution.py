@@ -5,8 +5,6 @@ Source: TFLite kernels/conv.cc, depthwise_conv.cc, transpose_conv.cc and kernels
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -46,7 +44,6 @@ def add_bias(values: Array, inputs: Arrays, index: int) -> Array:
 
 
 @operator
-@dataclass(frozen=True)
 class Conv2D(Operator):
     """Convolution; grouped when the weights have fewer input channels than x.
 
@@ -111,7 +108,6 @@ class Conv2D(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class DepthwiseConv2D(Operator):
     """Convolution of every channel by itself.
 
@@ -171,7 +167,6 @@ class DepthwiseConv2D(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class TransposeConv(Operator):
     """The gradient of a convolution, used to enlarge.
 

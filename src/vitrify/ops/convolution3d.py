@@ -5,10 +5,8 @@ Source: TFLite kernels/conv3d.cc, conv3d_transpose.cc and kernels/internal/refer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vitrify.ir.graph import Node
-from vitrify.ir.operator import Operator, operator
+from vitrify.ir.operator import Operator, attributes, operator
 from vitrify.ops.attributes import Activation, Padding
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, constant_ints, expect, expect_rank, given
 from vitrify.ops.elementwise import activate
@@ -16,7 +14,7 @@ from vitrify.ops.reference import conv
 from vitrify.ops.window import Window, slide
 
 
-@dataclass(frozen=True)
+@attributes
 class Volume(Operator):
     """The attributes that both 3-D convolutions have."""
 
@@ -38,7 +36,6 @@ class Volume(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Conv3D(Volume):
     """Convolution over a volume.
 
@@ -73,7 +70,6 @@ class Conv3D(Volume):
 
 
 @operator
-@dataclass(frozen=True)
 class Conv3DTranspose(Volume):
     """The gradient of a 3-D convolution.
 

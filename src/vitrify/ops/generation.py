@@ -6,7 +6,6 @@ Source: TFLite kernels/shape.cc, rank.cc, range.cc, fill.cc, zeros_like.cc, broa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,7 +28,6 @@ from vitrify.ops.int8 import Int8Rule
 
 
 @operator
-@dataclass(frozen=True)
 class Shape(Operator):
     """The extents of x, int32 unless ``out_type`` names int64."""
 
@@ -54,7 +52,6 @@ class Shape(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Rank(Operator):
     """The number of axes of x, an int32 scalar."""
 
@@ -73,7 +70,6 @@ class Rank(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Range(Operator):
     """Numbers from start on, by delta, before limit; inputs start, limit, delta, all scalars and constant."""
 
@@ -99,7 +95,6 @@ class Range(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Fill(Operator):
     """One value everywhere; inputs shape (constant), value (scalar)."""
 
@@ -127,7 +122,6 @@ class Fill(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class ZerosLike(Operator):
     """Zeros of the type and shape of x."""
 
@@ -147,7 +141,6 @@ class ZerosLike(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class BroadcastArgs(Operator):
     """The shape that two shapes broadcast to; both inputs are vectors."""
 

@@ -6,8 +6,6 @@ reverse_sequence.cc, non_max_suppression.cc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from vitrify.ir.dtypes import DType
@@ -19,7 +17,6 @@ from vitrify.ops.int8 import Int8Rule
 
 
 @operator
-@dataclass(frozen=True)
 class Gather(Operator):
     """Slices of x along an axis; inputs x, indices, whose first ``batch_dims`` axes go along with x's."""
 
@@ -67,7 +64,6 @@ class Gather(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class GatherND(Operator):
     """Elements or slices of x; the last axis of the indices (input 1) runs over x's first axes."""
 
@@ -100,7 +96,6 @@ class GatherND(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class ScatterND(Operator):
     """Zeros with updates added at indices; inputs indices, updates, shape (constant)."""
 
@@ -128,7 +123,6 @@ class ScatterND(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class OneHot(Operator):
     """A new axis of ``depth`` with one value on; inputs indices, depth (constant), on value, off value."""
 
@@ -154,7 +148,6 @@ class OneHot(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class TopKV2(Operator):
     """The k largest values along the last axis and their positions; inputs x, k (constant)."""
 
@@ -186,7 +179,6 @@ class TopKV2(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class EmbeddingLookup(Operator):
     """Rows of a table; inputs ids [n], table."""
 
@@ -215,7 +207,6 @@ class EmbeddingLookup(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class ReverseSequence(Operator):
     """The first elements of each batch backwards; inputs x, lengths, one for each batch."""
 
@@ -256,7 +247,6 @@ class NonMaxSuppression(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class NonMaxSuppressionV4(NonMaxSuppression):
     """Gives positions [most] and how many of them hold."""
 
@@ -269,7 +259,6 @@ class NonMaxSuppressionV4(NonMaxSuppression):
 
 
 @operator
-@dataclass(frozen=True)
 class NonMaxSuppressionV5(NonMaxSuppression):
     """Gives positions [most], scores [most] and how many of them hold; input 5 is the sigma of the soft form."""
 

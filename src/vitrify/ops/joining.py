@@ -5,8 +5,6 @@ Source: TFLite kernels/concatenation.cc, pack.cc, unpack.cc, split.cc, split_v.c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from vitrify.ir.dtypes import DType
@@ -23,7 +21,6 @@ __all__ = ["Concatenation", "DynamicUpdateSlice", "Pack", "Slice", "Split", "Spl
 
 
 @operator
-@dataclass(frozen=True)
 class Concatenation(Operator):
     """Any number of inputs joined along an axis that they have."""
 
@@ -54,7 +51,6 @@ class Concatenation(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Pack(Operator):
     """Inputs of one shape stacked along a new axis."""
 
@@ -80,7 +76,6 @@ class Pack(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Unpack(Operator):
     """One output for each index of an axis, without that axis."""
 
@@ -105,7 +100,6 @@ class Unpack(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Split(Operator):
     """Equal parts along an axis; inputs axis (constant), x."""
 
@@ -140,7 +134,6 @@ class Split(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class SplitV(Operator):
     """Parts of given sizes along an axis; inputs x, sizes (constant, one may be -1), axis (constant)."""
 

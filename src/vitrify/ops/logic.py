@@ -6,7 +6,6 @@ Source: TFLite kernels/comparisons.cc, logical.cc, select.cc, where.cc.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,7 +39,6 @@ class Comparison(BinaryElementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Less(Comparison):
     """True where the first input is smaller."""
 
@@ -55,7 +53,6 @@ class Less(Comparison):
 
 
 @operator
-@dataclass(frozen=True)
 class LessEqual(Comparison):
     """True where the first input is not larger."""
 
@@ -70,7 +67,6 @@ class LessEqual(Comparison):
 
 
 @operator
-@dataclass(frozen=True)
 class Greater(Comparison):
     """True where the first input is larger."""
 
@@ -85,7 +81,6 @@ class Greater(Comparison):
 
 
 @operator
-@dataclass(frozen=True)
 class GreaterEqual(Comparison):
     """True where the first input is not smaller."""
 
@@ -100,7 +95,6 @@ class GreaterEqual(Comparison):
 
 
 @operator
-@dataclass(frozen=True)
 class Equal(Comparison):
     """True where both inputs are equal."""
 
@@ -115,7 +109,6 @@ class Equal(Comparison):
 
 
 @operator
-@dataclass(frozen=True)
 class NotEqual(Comparison):
     """True where the inputs differ."""
 
@@ -130,7 +123,6 @@ class NotEqual(Comparison):
 
 
 @operator
-@dataclass(frozen=True)
 class LogicalAnd(Comparison):
     """True where both inputs are true."""
 
@@ -143,7 +135,6 @@ class LogicalAnd(Comparison):
 
 
 @operator
-@dataclass(frozen=True)
 class LogicalOr(Comparison):
     """True where one of the inputs is true."""
 
@@ -156,7 +147,6 @@ class LogicalOr(Comparison):
 
 
 @operator
-@dataclass(frozen=True)
 class LogicalNot(Elementwise):
     """True where the input is false."""
 
@@ -195,7 +185,6 @@ class Selection(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Select(Selection):
     """Selection without broadcasting, but for a condition that is a scalar or has one value for each row."""
 
@@ -225,7 +214,6 @@ class Select(Selection):
 
 
 @operator
-@dataclass(frozen=True)
 class SelectV2(Selection):
     """Selection with broadcasting of all three inputs."""
 
@@ -235,7 +223,6 @@ class SelectV2(Selection):
 
 
 @operator
-@dataclass(frozen=True)
 class Where(Operator):
     """The positions int64[n, rank] of all true elements."""
 

@@ -8,8 +8,6 @@ Source: TFLite kernels/lstm_shared.h, lstm.cc, unidirectional_sequence_lstm.cc, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -37,7 +35,6 @@ def _is_normalized(inputs: Arrays) -> bool:
 
 
 @operator
-@dataclass(frozen=True)
 class UnidirectionalSequenceLSTM(Operator):
     """An LSTM over a sequence [batch,time,depth], or [time,batch,depth] when ``time_major``."""
 
@@ -84,7 +81,6 @@ class UnidirectionalSequenceLSTM(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class LSTM(Operator):
     """One step of an LSTM over [batch,depth]; kernel type 1 is the basic kernel with 5 inputs and 4 outputs."""
 
@@ -131,7 +127,6 @@ class LSTM(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class BidirectionalSequenceLSTM(Operator):
     """Two LSTMs over a sequence, the second one backwards."""
 

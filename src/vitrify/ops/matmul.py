@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from vitrify.ops.int8 import Int8Rule
 
 
 @operator
-@dataclass(frozen=True)
 class FullyConnected(Operator):
     """x times the transposed weights.
 
@@ -106,7 +104,6 @@ class FullyConnected(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class BatchMatMul(Operator):
     """Matrix products of x [...,M,K] and y [...,K,N], whose leading axes broadcast; ``adj`` transposes the last two."""
 

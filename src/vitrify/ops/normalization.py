@@ -5,8 +5,6 @@ Source: TFLite kernels/l2norm.cc, local_response_norm.cc and kernels/internal/re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from vitrify.ir.operator import operator
@@ -18,7 +16,6 @@ from vitrify.ops.int8 import Int8Rule
 
 
 @operator
-@dataclass(frozen=True)
 class L2Normalization(Elementwise):
     """x over its Euclidean norm along the last axis, which counts as 1e-6 at least."""
 
@@ -35,7 +32,6 @@ class L2Normalization(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class LocalResponseNormalization(Elementwise):
     """x over a power of the squares summed over neighbouring channels."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
-from vitrify.ir.operator import Operator
+from vitrify.ir.operator import Operator, attributes
 
 
-@dataclass(frozen=True)
+@attributes
 class Custom(Operator):
     """A custom operator: its code and its options as the file has them."""
 
@@ -21,7 +21,7 @@ class Custom(Operator):
         return self.custom_code or "CUSTOM"
 
 
-@dataclass(frozen=True)
+@attributes
 class Opaque(Operator):
     """A builtin operator without a description here; ``table`` holds its options as the reader decoded them."""
 

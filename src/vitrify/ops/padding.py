@@ -6,7 +6,6 @@ Source: TFLite kernels/pad.cc, mirror_pad.cc.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,7 +51,6 @@ class Padded(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Pad(Padded):
     """Padding with zeros; quantized: with the zero point."""
 
@@ -62,7 +60,6 @@ class Pad(Padded):
 
 
 @operator
-@dataclass(frozen=True)
 class PadV2(Padded):
     """Padding with the value of input 2."""
 
@@ -72,7 +69,6 @@ class PadV2(Padded):
 
 
 @operator
-@dataclass(frozen=True)
 class MirrorPad(Padded):
     """Padding with the image mirrored: mode 0 (reflect) does not repeat the border, mode 1 (symmetric) does."""
 

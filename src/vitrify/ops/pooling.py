@@ -5,11 +5,9 @@ Source: TFLite kernels/pooling.cc and kernels/internal/reference/pooling.h.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from vitrify.ir.operator import Operator, operator
+from vitrify.ir.operator import Operator, attributes, operator
 from vitrify.ops import versions
 from vitrify.ops.attributes import Activation, Padding
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect_rank, given
@@ -19,7 +17,7 @@ from vitrify.ops.reference.conv import taps
 from vitrify.ops.window import Window, slide
 
 
-@dataclass(frozen=True)
+@attributes
 class Pool2D(Operator):
     """One value of each window and channel; x [N,H,W,C], y [N,H',W',C]. Padding never counts."""
 
@@ -62,7 +60,6 @@ class Pool2D(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class AveragePool2D(Pool2D):
     """The mean of each window."""
 
@@ -79,7 +76,6 @@ class AveragePool2D(Pool2D):
 
 
 @operator
-@dataclass(frozen=True)
 class MaxPool2D(Pool2D):
     """The largest value of each window."""
 
@@ -98,7 +94,6 @@ class MaxPool2D(Pool2D):
 
 
 @operator
-@dataclass(frozen=True)
 class L2Pool2D(Pool2D):
     """The root of the mean square of each window."""
 

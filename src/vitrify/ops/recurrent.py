@@ -5,8 +5,6 @@ Source: TFLite kernels/rnn.cc, unidirectional_sequence_rnn.cc, bidirectional_seq
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
@@ -23,7 +21,6 @@ __all__ = ["LSTM", "RNN", "SVDF", "BidirectionalSequenceLSTM", "BidirectionalSeq
 
 
 @operator
-@dataclass(frozen=True)
 class UnidirectionalSequenceRNN(Operator):
     """A plain recurrent layer over a sequence; inputs x, weights, recurrent weights, bias, state."""
 
@@ -58,7 +55,6 @@ class UnidirectionalSequenceRNN(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class BidirectionalSequenceRNN(Operator):
     """Two plain recurrent layers over a sequence, the second one backwards."""
 
@@ -100,7 +96,6 @@ class BidirectionalSequenceRNN(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class RNN(Operator):
     """One step of a plain recurrent layer; inputs x, weights, recurrent weights, bias, state."""
 
@@ -131,7 +126,6 @@ class RNN(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class SVDF(Operator):
     """One step of a filter over time of low rank; inputs x, feature weights, time weights, bias, state."""
 

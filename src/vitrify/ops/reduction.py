@@ -6,14 +6,13 @@ Source: TFLite kernels/reduce.cc, arg_min_max.cc, cumsum.cc.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
-from vitrify.ir.operator import Operator, operator
+from vitrify.ir.operator import Operator, attributes, operator
 from vitrify.ops import legality, versions
 from vitrify.ops.base import (
     Array,
@@ -31,7 +30,7 @@ from vitrify.ops.int8 import Int8Rule
 from vitrify.ops.reference.rounding import mean_towards_zero
 
 
-@dataclass(frozen=True)
+@attributes
 class Reduction(Operator):
     """Inputs x and axes (constant); the axes go, or stay with extent 1 when ``keep_dims``."""
 
@@ -59,7 +58,6 @@ class Reduction(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Mean(Reduction):
     """The mean; of integers, rounded towards zero."""
 
@@ -75,7 +73,6 @@ class Mean(Reduction):
 
 
 @operator
-@dataclass(frozen=True)
 class Sum(Reduction):
     """The sum."""
 
@@ -98,7 +95,6 @@ class Sum(Reduction):
 
 
 @operator
-@dataclass(frozen=True)
 class ReduceProd(Reduction):
     """The product."""
 
@@ -112,7 +108,6 @@ class ReduceProd(Reduction):
 
 
 @operator
-@dataclass(frozen=True)
 class ReduceMax(Reduction):
     """The largest value."""
 
@@ -126,7 +121,6 @@ class ReduceMax(Reduction):
 
 
 @operator
-@dataclass(frozen=True)
 class ReduceMin(Reduction):
     """The smallest value."""
 
@@ -140,7 +134,6 @@ class ReduceMin(Reduction):
 
 
 @operator
-@dataclass(frozen=True)
 class ReduceAny(Reduction):
     """True when one element is."""
 
@@ -152,7 +145,6 @@ class ReduceAny(Reduction):
 
 
 @operator
-@dataclass(frozen=True)
 class ReduceAll(Reduction):
     """True when all elements are."""
 
@@ -163,7 +155,7 @@ class ReduceAll(Reduction):
         return np.asarray(x.all(axis=axes, keepdims=self.keep_dims))
 
 
-@dataclass(frozen=True)
+@attributes
 class ArgReduction(Operator):
     """Inputs x and axis (constant); gives positions along it, of the first where several are equal."""
 
@@ -196,7 +188,6 @@ class ArgReduction(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class ArgMax(ArgReduction):
     """The position of the largest value."""
 
@@ -211,7 +202,6 @@ class ArgMax(ArgReduction):
 
 
 @operator
-@dataclass(frozen=True)
 class ArgMin(ArgReduction):
     """The position of the smallest value."""
 
@@ -226,7 +216,6 @@ class ArgMin(ArgReduction):
 
 
 @operator
-@dataclass(frozen=True)
 class Cumsum(Operator):
     """Running sums along an axis (input 1); ``exclusive`` leaves each element itself out."""
 

@@ -6,20 +6,19 @@ Source: TFLite kernels/resize_bilinear.cc, resize_nearest_neighbor.cc and kernel
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
-from vitrify.ir.operator import Operator, operator
+from vitrify.ir.operator import Operator, attributes, operator
 from vitrify.ops import legality, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, constant_ints, expect, expect_rank, given
 from vitrify.ops.int8 import Int8Rule
 
 
-@dataclass(frozen=True)
+@attributes
 class Resize(Operator):
     """The two flags, and where a pixel of the output lies in the input."""
 
@@ -42,7 +41,6 @@ class Resize(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class ResizeBilinear(Resize):
     """Interpolates between the four nearest pixels."""
 
@@ -89,7 +87,6 @@ class ResizeBilinear(Resize):
 
 
 @operator
-@dataclass(frozen=True)
 class ResizeNearestNeighbor(Resize):
     """Takes the nearest pixel."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -48,7 +47,6 @@ class Reshaping(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Reshape(Reshaping):
     """The shape comes from input 1 where there is one, else from ``new_shape``; one extent may be -1."""
 
@@ -76,7 +74,6 @@ class Reshape(Reshaping):
 
 
 @operator
-@dataclass(frozen=True)
 class Squeeze(Reshaping):
     """Without the axes ``squeeze_dims``, which have extent 1; without all such axes when none is named."""
 
@@ -97,7 +94,6 @@ class Squeeze(Reshaping):
 
 
 @operator
-@dataclass(frozen=True)
 class ExpandDims(Reshaping):
     """With one more axis of extent 1; inputs x, axis (constant)."""
 
@@ -115,7 +111,6 @@ class ExpandDims(Reshaping):
 
 
 @operator
-@dataclass(frozen=True)
 class Transpose(Operator):
     """Axes in another order; inputs x, perm (constant): axis i of the output is axis perm[i] of x."""
 
@@ -159,7 +154,6 @@ class Transpose(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class ReverseV2(Operator):
     """Backwards along axes; inputs x, axes (constant)."""
 
@@ -186,7 +180,6 @@ class ReverseV2(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Tile(Operator):
     """Repeated along each axis; inputs x, multiples (constant)."""
 
@@ -211,7 +204,6 @@ class Tile(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class BroadcastTo(Operator):
     """Broadcast to a shape; inputs x, shape (constant)."""
 
@@ -239,7 +231,6 @@ class BroadcastTo(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class Bitcast(Operator):
     """The same bits read as another element type, which the output tensor alone names."""
 

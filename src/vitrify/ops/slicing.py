@@ -5,7 +5,6 @@ Source: TFLite kernels/slice.cc, strided_slice.cc, internal/strided_slice_logic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import EllipsisType
 
 import numpy as np
@@ -20,7 +19,6 @@ Index = tuple[int | slice | EllipsisType | None, ...]
 
 
 @operator
-@dataclass(frozen=True)
 class Slice(Operator):
     """A box; inputs x, begin (constant), size (constant, -1 for all that is left)."""
 
@@ -59,7 +57,6 @@ class Slice(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class StridedSlice(Operator):
     """A slice with steps; inputs x, begin, end, strides (all constant).
 
@@ -131,7 +128,6 @@ class StridedSlice(Operator):
 
 
 @operator
-@dataclass(frozen=True)
 class DynamicUpdateSlice(Operator):
     """x with a box replaced; inputs x, update, start indices, which are held within x."""
 

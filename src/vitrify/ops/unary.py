@@ -5,8 +5,6 @@ Source: TFLite kernels/elementwise.cc, neg.cc, exp.cc, floor.cc, ceil.cc, round.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from vitrify.ir.dtypes import DType
@@ -18,7 +16,6 @@ from vitrify.ops.int8 import Int8Rule
 
 
 @operator
-@dataclass(frozen=True)
 class Abs(Elementwise):
     """The absolute value."""
 
@@ -33,7 +30,6 @@ class Abs(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Neg(Elementwise):
     """The negated value."""
 
@@ -47,7 +43,6 @@ class Neg(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Sqrt(Elementwise):
     """The square root."""
 
@@ -60,7 +55,6 @@ class Sqrt(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Rsqrt(Elementwise):
     """One over the square root."""
 
@@ -74,7 +68,6 @@ class Rsqrt(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Square(Elementwise):
     """The square."""
 
@@ -88,7 +81,6 @@ class Square(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Exp(Elementwise):
     """e to the power of the input."""
 
@@ -103,7 +95,6 @@ class Exp(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Log(Elementwise):
     """The natural logarithm."""
 
@@ -117,7 +108,6 @@ class Log(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Sin(Elementwise):
     """The sine."""
 
@@ -130,7 +120,6 @@ class Sin(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Cos(Elementwise):
     """The cosine."""
 
@@ -144,7 +133,6 @@ class Cos(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Floor(Elementwise):
     """The next integer below."""
 
@@ -157,7 +145,6 @@ class Floor(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Ceil(Elementwise):
     """The next integer above."""
 
@@ -170,7 +157,6 @@ class Ceil(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Round(Elementwise):
     """The nearest integer, halves to the even one."""
 
@@ -183,7 +169,6 @@ class Round(Elementwise):
 
 
 @operator
-@dataclass(frozen=True)
 class Sign(Elementwise):
     """-1, 0 or 1."""
 
