@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import ai_edge_litert
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -105,12 +106,10 @@ def session(spec: Spec) -> Session:
 
 def details(spec: Spec) -> Details:
     """Describe the file's inputs, outputs and tensors."""
-    from importlib.metadata import version
-
     opened = session(spec)
     computed = [int(i) for op in opened.operators for i in op["outputs"]]
     return Details(opened.inputs, opened.outputs, opened.tensors, computed,
-                   _signature(opened), version("ai-edge-litert"))
+                   _signature(opened), ai_edge_litert.__version__)
 
 
 def _signature(opened: Session) -> tuple[dict[str, int], dict[str, int]] | None:
