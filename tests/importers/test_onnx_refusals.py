@@ -197,6 +197,13 @@ PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]]
         "its condition 'c' is computed at run time, from input 'c'",
     ),
     "old operator set": (too_old, UnsupportedError, "operator set 6, the oldest read is 7"),
+    "constant of a wrong type": (
+        lambda: model(
+            [node("Constant", [], ["c"], value_float="text"), node("Add", ["x", "c"], ["y"])], {"x": X}, {}, ["y"]
+        ),
+        ModelError,
+        "Constant 'the constant' holds no number",
+    ),
     "no operator set": (no_opset, ModelError, "does not say which ONNX operator set"),
     "foreign domain": (
         lambda: model([helper.make_node("FusedConv", ["x"], ["y"], "f", domain="com.microsoft")], {"x": X}, {}, ["y"]),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
 from vitrify.core.findings import Finding
 from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
@@ -12,6 +14,13 @@ from vitrify.importers.onnx.tensors import DTYPES, NAMES, text, to_array
 
 MAX_BYTES = 2**31 - 1  # protobuf's own limit for one message
 OLDEST_OPSET = 7
+_CONSTANT_FORMS: dict[str, type] = {
+    "value": np.ndarray,
+    "value_int": int,
+    "value_ints": list,
+    "value_float": float,
+    "value_floats": list,
+}
 _OWN_DOMAINS = ("", "ai.onnx")
 # AttributeProto.AttributeType. Source: onnx.proto.
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS, _TENSORS = range(1, 10)
@@ -44,7 +53,8 @@ def read(path: Path) -> SourceModel:
 
 def _parse(path: Path) -> Any:
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-    from onnx.onnx_ml_pb2 import ModelProto
+
+    from vitrify.importers.onnx.messages import model_proto
 
     def damaged(headline: str) -> VitrifyError:
         return ModelError.of("onnx.damaged", headline, where=str(path), help="export or fetch the model again")
@@ -58,7 +68,7 @@ def _parse(path: Path) -> Any:
                 where=str(path),
                 help="save it with external data: onnx.save(model, path, save_as_external_data=True)",
             )
-        proto = ModelProto.FromString(path.read_bytes())
+        proto = model_proto().FromString(path.read_bytes())
     except OSError as error:
         raise damaged(f"cannot read '{path}': {error.strerror or error}") from error
     except DecodeError as error:
@@ -191,10 +201,11 @@ class _Reader:
             "" if domain in _OWN_DOMAINS else domain,
             self.opset,
         )
+        before = len(self.findings)
         for attribute in proto.attribute:
             self._attribute(attribute, node)
         if node.kind == "Constant" and not node.domain and len(node.outputs) == 1:
-            self._constant(node, graph)
+            self._constant(node, graph, len(self.findings) > before)
         else:
             graph.nodes.append(node)
 
@@ -221,33 +232,17 @@ class _Reader:
                 )
             )
 
-    def _constant(self, node: SourceNode, graph: SourceGraph) -> None:
-        """A Constant node is an initializer that stands among the nodes."""
-        import numpy as np
-
-        name, given = node.outputs[0], node.attributes
-        value = next(
-            (given[k] for k in ("value", "value_int", "value_ints", "value_float", "value_floats") if k in given), None
-        )
+    def _constant(self, node: SourceNode, graph: SourceGraph, reported: bool) -> None:
+        """A Constant node is an initializer among the nodes; ``reported``: its broken attribute is a finding already."""
+        name = node.outputs[0]
+        given = next(((k, node.attributes[k]) for k in _CONSTANT_FORMS if k in node.attributes), None)
+        where = f"node '{node.label}'"
         if name in graph.constants:
-            self.findings.append(
-                Finding(
-                    code="onnx.duplicate-name",
-                    headline=f"two constants are named '{name}'",
-                    where=f"node '{node.label}'",
-                )
-            )
-        if value is None:
-            if not self.findings:
-                self.findings.append(
-                    Finding(
-                        code="onnx.constant",
-                        headline=f"Constant '{node.label}' holds no number",
-                        where=f"node '{node.label}'",
-                    )
-                )
-            return
-        if not isinstance(value, np.ndarray):
-            first = value[0] if isinstance(value, list) and value else value
-            value = np.array(value, np.float32 if isinstance(first, float) or "value_floats" in given else np.int64)
-        graph.constants[name] = value
+            headline = f"two constants are named '{name}'"
+            self.findings.append(Finding(code="onnx.duplicate-name", headline=headline, where=where))
+        if given is not None and isinstance(given[1], _CONSTANT_FORMS[given[0]]):
+            kind = np.float32 if "float" in given[0] else np.int64
+            graph.constants[name] = given[1] if isinstance(given[1], np.ndarray) else np.array(given[1], kind)
+        elif not reported:
+            headline = f"Constant '{node.label}' holds no number"
+            self.findings.append(Finding(code="onnx.constant", headline=headline, where=where))
