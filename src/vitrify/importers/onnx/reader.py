@@ -233,7 +233,7 @@ class _Reader:
             )
 
     def _constant(self, node: SourceNode, graph: SourceGraph, reported: bool) -> None:
-        """A Constant node is an initializer among the nodes; ``reported``: its broken attribute is a finding already."""
+        """A Constant node is an initializer among the nodes; ``reported``: its attribute is a finding already."""
         name = node.outputs[0]
         given = next(((k, node.attributes[k]) for k in _CONSTANT_FORMS if k in node.attributes), None)
         where = f"node '{node.label}'"
