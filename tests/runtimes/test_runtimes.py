@@ -112,8 +112,7 @@ def test_interface_undoes_layout_and_quantization(tmp_path: Path) -> None:
 
 
 PRECISIONS = {"basic_pitch/nmp.tflite": "float32", "mediapipe_face/face_detection_front.tflite": "float16",
-              "mltk_int8/keyword_spotting/keyword_spotting.tflite": "integer", "basic_pitch/nmp.onnx": "float32",
-              "smart_turn_int8_qdq/smart-turn-v3.2-cpu.onnx": "integer"}
+              "mltk_int8/keyword_spotting/keyword_spotting.tflite": "integer", "basic_pitch/nmp.onnx": "float32"}
 
 
 @pytest.mark.models
@@ -121,6 +120,18 @@ PRECISIONS = {"basic_pitch/nmp.tflite": "float32", "mediapipe_face/face_detectio
 def test_precision(name: str, model_file) -> None:
     with runtimes.open(model_file(name)) as runtime:
         assert runtime.precision == PRECISIONS[name]
+
+
+def test_an_onnx_file_with_quantizing_nodes_holds_integers(tmp_path: Path) -> None:
+    scale, zero = (numpy_helper.from_array(np.array(v), n) for v, n in ((np.float32(0.1), "s"), (np.int8(0), "z")))
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 4)) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], [scale, zero])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9),
+              str(tmp_path / "m.onnx"))
+    with runtimes.open(tmp_path / "m.onnx") as runtime:
+        assert runtime.precision == "integer"
 
 
 def test_death_in_the_middle_leaves_the_runtime_usable(tmp_path: Path) -> None:
