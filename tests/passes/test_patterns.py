@@ -21,7 +21,7 @@ from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
 from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.identities import Identities
-from vitrify.passes.int8_forms import NegToMul, SquareToMul
+from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
 from vitrify.passes.leaky_relu import LeakyRelu
 from vitrify.passes.means import MergeReductions
 from vitrify.passes.nearest import PlainNearest
@@ -187,6 +187,8 @@ CASES: dict[str, tuple[type[Pass], Build, list[str]]] = {
         ops.Sqrt(), m.op(ops.Mean(), m.op(ops.Mul(), x, x), m.ints(3)))), ["MUL", "MEAN", "SQRT", "EXP"]),
     "square of any root": (SquareToMul, lambda m, x: (lambda y: m.op(ops.Exp(), m.op(ops.Mul(), y, y)))(m.op(
         ops.Sqrt(), m.op(ops.Abs(), x))), ["ABS", "SQRT", "MUL", "EXP"]),
+    "sum": (SumToMean, lambda m, x: m.op(ops.Sum(), x, m.ints(1, -1)), ["MEAN", "MUL"]),
+    "sum of axes kept": (SumToMean, lambda m, x: m.op(ops.Sum(keep_dims=True), x, m.ints(2)), ["MEAN", "MUL"]),
     "equal weights": (SharedConstants, lambda m, x: tuple(m.op(ops.Conv2D(), x, m.const(np.ones((
         32, 3, 3, 4))), m.const(np.arange(32) * i)) for i in (1, 2)), ["CONV_2D", "CONV_2D"]),
     "pad before a reshape": (ReshapeEarlier, lambda m, x: m.conv(m.reshape(m.op(ops.Pad(), m.reshape(

@@ -32,7 +32,7 @@ ONNX = {
     "nudenet_yolov8n/320n.onnx": ({"images": (1, 3, 320, 320)}, 239, 0),
     "efficientnet_lite0/efficientnet_lite0.onnx": ({}, 61, 0),
     "digits_cnn/digits_cnn.onnx": ({}, 9, 0),
-    "basic_pitch/nmp.onnx": ({"serving_default_input_2:0": (1, 43844, 1)}, 113, 0),
+    "basic_pitch/nmp.onnx": ({"serving_default_input_2:0": (1, 43844, 1)}, 114, 0),
 }
 TFLITE = {
     "basic_pitch/nmp.tflite": 161,

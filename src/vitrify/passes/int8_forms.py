@@ -69,3 +69,27 @@ def _is_sum_of_squares(node: Node | None) -> bool:
         return False
     square = node.input(0).producer
     return square is not None and square.op == ops.Mul() and square.inputs[0] is square.inputs[1]
+
+
+class SumToMean(Pass):
+    """Sum by averaging, and multiply by the number of elements.
+
+    Before:  %1 = SUM(%x, axes)
+    After:   %2 = MEAN(%x, axes);  %1 = MUL(%2, number of elements)
+    The reference kernel of an int8 SUM gives wrong values (LiteRT 2.3); that of MEAN is right.
+    """
+
+    name = "sum-to-mean"
+    exactness = Exactness.ROUNDING
+    kinds = (ops.Sum,)
+
+    def rewrite(self, graph: Graph, node: Node) -> bool:
+        """Replace the operator where the number of elements is above 0."""
+        assert isinstance(node.op, ops.Sum)
+        value = node.input(0)
+        if node.output.dtype is not DType.FLOAT32 or not value.size or not node.output.size:
+            return False
+        mean = self.insert(graph, ops.Mean(keep_dims=node.op.keep_dims), list(node.inputs), node.name, node, node)
+        count = constant(f"{node.name}_count", np.array(value.size / node.output.size, np.float32))
+        swap(graph, node, ops.Mul(), [mean, count], self.made(node))
+        return True

@@ -11,7 +11,7 @@ from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
 from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.identities import Identities
-from vitrify.passes.int8_forms import NegToMul, SquareToMul
+from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
 from vitrify.passes.leaky_relu import LeakyRelu
 from vitrify.passes.means import MergeReductions
 from vitrify.passes.nearest import PlainNearest
@@ -64,6 +64,7 @@ FUSION: tuple[type[Pass], ...] = (
     ScaleAfterPad,
     Relu0To1ToClip,
     ClipToRelu,
+    SumToMean,              # after the patterns, which look for sums
     ZeroPadBeforeMaxPool,
     FuseActivation,         # last: a fused activation keeps scales out
     Duplicates,
