@@ -7,6 +7,7 @@ Design rule: a link has two ends and both are kept by this module alone. Passes 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -71,7 +72,7 @@ class Tensor:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)      # exact: sizes in a hostile file overflow 64 bits
 
     @property
     def nbytes(self) -> int:
