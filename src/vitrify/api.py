@@ -38,21 +38,24 @@ R = TypeVar("R", bound=Result)
 Array = np.ndarray[Any, np.dtype[Any]]
 Source = Model | str | Path
 Shapes = Mapping[str, Sequence[int]]
+Values = Mapping[str, int | float | list[int | float]]
 
 
-def load(path: str | Path, *, shapes: Shapes | None = None, io_layout: Layout = "nhwc") -> Model:
+def load(path: str | Path, *, shapes: Shapes | None = None, values: Values | None = None,
+         io_layout: Layout = "nhwc") -> Model:
     """Load a model file of any format, cleaned up, with channels last inside.
 
     Args:
         path: an ONNX or TFLite file; it is never written to.
         shapes: fixed shapes of inputs by name; "" stands for the only input.
+        values: constants to put in the place of inputs, such as a sample rate.
         io_layout: the layout of the model's own inputs and outputs, as a file of it will have them.
     Raises:
         VitrifyError: the file is no model, or something in it is not supported.
     """
     from vitrify.pipeline.convert import float_model
 
-    model, _ = float_model(Path(path), _conversion(shapes, io_layout), Silent())
+    model, _ = float_model(Path(path), _conversion(shapes, io_layout, values), Silent())
     return model
 
 
@@ -149,7 +152,7 @@ def verify(*models: Source, data: str | Path | None = None, samples: int | None 
     with ExitStack() as stack:
         paths = [stack.enter_context(_file(model)) for model in models]
         given = _data(data, samples, random_inputs, preprocess)
-        return _named(verify_files(paths, given, dict(shapes or {})), "verify")
+        return _named(verify_files(paths, given, _conversion(shapes)), "verify")
 
 
 def inspect(path: str | Path) -> InspectResult:
@@ -165,7 +168,7 @@ def inspect(path: str | Path) -> InspectResult:
 
 def build(model: str | Path, target: str, *, data: str | Path | None = None, output: str | Path | None = None,
           samples: int | None = None, random_calibration: bool = False, preprocess: Preprocess | None = None,
-          shapes: Shapes | None = None, io_layout: Layout = "nhwc") -> BuildResult:
+          shapes: Shapes | None = None, values: Values | None = None, io_layout: Layout = "nhwc") -> BuildResult:
     """Go the whole way and write a run folder with report.html; goes on where an earlier call stopped.
 
     Raises:
@@ -174,14 +177,14 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     from vitrify.pipeline.build import build_run
     from vitrify.report.html import write_report
 
-    options = BuildOptions(model=Path(model), target=target, conversion=_conversion(shapes, io_layout),
+    options = BuildOptions(model=Path(model), target=target, conversion=_conversion(shapes, io_layout, values),
                            data=_data(data, samples, random_calibration, preprocess), quantization=QuantizeOptions())
     return _named(build_run(options, None if output is None else Path(output), write_report), "build")
 
 
-def _conversion(shapes: Shapes | None, io_layout: Layout) -> ConvertOptions:
+def _conversion(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Values | None = None) -> ConvertOptions:
     fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
-    return ConvertOptions(shapes=fixed, input_layout=io_layout, output_layout=io_layout)
+    return ConvertOptions(shapes=fixed, values=dict(values or {}), input_layout=io_layout, output_layout=io_layout)
 
 
 def _data(path: str | Path | None, samples: int | None, random: bool, preprocess: Preprocess | None) -> DataOptions:

@@ -11,7 +11,7 @@ from vitrify.core.results import CompileResult, PlacementRow
 from vitrify.pipeline.files import destination, existing
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import coverage_row, estimate_row, memory_row, placement_row
-from vitrify.pipeline.steps import kind_of, prepare_file, step
+from vitrify.pipeline.steps import is_tflite, kind_of, prepare_file, step
 
 if TYPE_CHECKING:
     from vitrify.backends.vela import Compiled
@@ -58,9 +58,7 @@ def require_integers(source: Path, target: str) -> None:
     """
     from vitrify import importers, tflite
 
-    with source.open("rb") as stream:
-        head = stream.read(importers.HEAD_BYTES)
-    if head[4:8] != b"TFL3":
+    if not is_tflite(source):
         importers.load(source)          # refuses what is no model at all
         raise _refusal(source, target, f"{source} is not a TFLite file")
     kind = kind_of(tflite.read(source))

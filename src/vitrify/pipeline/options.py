@@ -19,9 +19,11 @@ DEFAULT_RANDOM_SAMPLES = 16
 
 
 class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model is imported: shapes by input name ('' for the only input), and the layout of the file's own I/O."""
+    """How a model is imported: shapes by input name ('' for the only input), constants in the place of inputs, and the
+    layout of the file's own inputs and outputs."""
 
     shapes: dict[str, tuple[int, ...]] = {}
+    values: dict[str, int | float | list[int | float]] = {}
     input_layout: Layout = "nhwc"
     output_layout: Layout = "nhwc"
 

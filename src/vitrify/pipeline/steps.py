@@ -48,7 +48,13 @@ def import_model(path: Path, options: ConvertOptions) -> Model:
     """
     from vitrify import importers
 
-    return importers.load(path, shapes=options.shapes)
+    return importers.load(path, shapes=options.shapes, values=options.values)
+
+
+def is_tflite(path: Path) -> bool:
+    """True when the file's content says TFLite, whatever its name."""
+    with path.open("rb") as stream:
+        return stream.read(8)[4:] == b"TFL3"
 
 
 def kind_of(model: Model) -> str:
