@@ -11,13 +11,13 @@ from vitrify.ir import Ledger, Model
 from vitrify.passes.base import Pass, Runner
 from vitrify.passes.graphs import make_names_unique
 from vitrify.passes.layout.turning import TurnLayout
-from vitrify.passes.tables import CLEANUP, FUSION, PATTERNS
+from vitrify.passes.tables import CLEANUP, FUSION, LAYOUT, PATTERNS
 
 ROUNDS = 4
 """How often patterns, layout and clean-up may feed each other; two do for every model seen."""
 Layout = Literal["nhwc", "nchw"]
 
-__all__ = ["CLEANUP", "FUSION", "PATTERNS", "Layout", "Pass", "Runner", "optimize"]
+__all__ = ["CLEANUP", "FUSION", "LAYOUT", "PATTERNS", "Layout", "Pass", "Runner", "optimize"]
 
 
 def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layout = "nhwc") -> Ledger:

@@ -12,6 +12,7 @@ from vitrify.passes.folding import FoldConstants
 from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.identities import Identities
 from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
+from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.leaky_relu import LeakyRelu
 from vitrify.passes.means import MergeReductions
 from vitrify.passes.nearest import PlainNearest
@@ -49,6 +50,9 @@ PATTERNS: tuple[type[Pass], ...] = (
     MergeConstants,         # after the patterns, whose constants it would hide
 )
 """Activations written out, and arithmetic in the forms that fusion looks for."""
+
+LAYOUT: tuple[type[Pass], ...] = (TurnLayout,)
+"""From the source's layout to the runtime's; made with the model, whose interface remembers the source's."""
 
 FUSION: tuple[type[Pass], ...] = (
     TransposeToReshape,
