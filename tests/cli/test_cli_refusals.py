@@ -29,9 +29,9 @@ class Refusal(NamedTuple):
 
 
 CASES = {
-    "no_model": Refusal("convert", 2, "call.invalid", "Missing argument"),
-    "unknown_option": Refusal("convert x.onnx --frobnicate", 2, "call.invalid", "No such option"),
-    "unknown_command": Refusal("frobnicate", 2, "call.invalid", "No such command"),
+    "no_model": Refusal("convert", 2, "call.invalid", "required: MODEL"),
+    "unknown_option": Refusal("convert x.onnx --frobnicate", 2, "call.invalid", "unrecognized arguments: --frobnicate"),
+    "unknown_command": Refusal("frobnicate", 2, "call.invalid", "no command 'frobnicate'"),
     "bad_choice": Refusal("convert x.onnx --io-layout nwhc", 2, "call.invalid", "nwhc"),
     "no_samples": Refusal("quantize x.onnx --samples 0", 2, "call.invalid", "samples"),
     "shape_without_numbers": Refusal("convert {cut} --shape x=a,b", 2, "call.shape", "x=a,b"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from vitrify.cli import options as o
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
@@ -11,10 +9,10 @@ from vitrify.core.results import Result
 
 
 def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = None, samples: o.SamplesOption = None,
-          random_calibration: o.RandomOption = False, shape: o.ShapeOption = [],  # noqa: B006
+          random_calibration: o.RandomOption = False, shape: o.ShapeOption = o.NONE, value: o.ValueOption = o.NONE,
           mean: o.MeanOption = "0", std: o.StdOption = "1", fit: o.FitOption = o.Fit.STRETCH,
           color: o.ColorOption = o.Color.RGB, seed: o.SeedOption = 0, json: o.JsonOption = False,
-          quiet: o.QuietOption = False) -> None:
+          quiet: o.QuietOption = False) -> int:
     """Say for each node whether it runs on the NPU or the CPU, and why.
 
     A float model is quantized first, with --data.
@@ -22,16 +20,8 @@ def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
 
     def work(reporter: Reporter) -> Result:
         from vitrify.pipeline.check import check_file
-        from vitrify.pipeline.convert import ConvertOptions
-        from vitrify.pipeline.options import DataOptions
 
-        given = DataOptions(path=data, samples=samples, random=random_calibration, seed=seed, fit=fit.value,
-                            color=color.value, mean=o.parse_numbers("--mean", mean), std=o.parse_numbers("--std", std))
-        return check_file(model, target, given, ConvertOptions(shapes=o.parse_shapes(shape)), reporter)
+        given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std)
+        return check_file(model, target, given, o.conversion(shape, value), reporter)
 
-    run_command("check", work, json=json, quiet=quiet)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("check")(check)
+    return run_command("check", work, json=json, quiet=quiet)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from vitrify.cli import options as o
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
@@ -11,7 +9,7 @@ from vitrify.core.results import Result
 
 
 def compile(model: o.ModelArgument, target: o.TargetOption, output: o.OutputOption = None, json: o.JsonOption = False,
-            quiet: o.QuietOption = False) -> None:
+            quiet: o.QuietOption = False) -> int:
     """Compile an int8 TFLite file for a target."""
 
     def work(reporter: Reporter) -> Result:
@@ -19,9 +17,4 @@ def compile(model: o.ModelArgument, target: o.TargetOption, output: o.OutputOpti
 
         return compile_file(model, target, output, reporter)
 
-    run_command("compile", work, json=json, quiet=quiet)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compile")(compile)
+    return run_command("compile", work, json=json, quiet=quiet)

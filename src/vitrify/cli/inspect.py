@@ -5,18 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from vitrify.cli import options as o
+from vitrify.cli.arguments import Argument
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
 from vitrify.core.results import Result
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", show_default=False,
-                                              help="A model's file, or a folder of them.")]
+FileArgument = Annotated[Path, Argument("FILE", help="A model's file, or a folder of them.")]
 
 
-def inspect(file: FileArgument, json: o.JsonOption = False, quiet: o.QuietOption = False) -> None:
+def inspect(file: FileArgument, json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Show inputs, outputs, operators, types and quantization of a file; of a folder, what each model in it is."""
 
     def work(reporter: Reporter) -> Result:
@@ -24,9 +22,4 @@ def inspect(file: FileArgument, json: o.JsonOption = False, quiet: o.QuietOption
 
         return inspect_path(file)
 
-    run_command("inspect", work, json=json, quiet=quiet)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("inspect")(inspect)
+    return run_command("inspect", work, json=json, quiet=quiet)

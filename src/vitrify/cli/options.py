@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from vitrify.cli.arguments import Argument, Option
 from vitrify.core.errors import UsageError
 
-DATA = "Data"
-OUTPUT = "Output"
+if TYPE_CHECKING:
+    from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
+
+NONE: list[str] = []
+"""The default of a repeatable option; the parser copies it."""
 
 
 class Layout(Enum):
@@ -58,40 +60,76 @@ class Color(Enum):
     GRAY = "gray"
 
 
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", show_default=False,
-                                               help="The model's file: .onnx or .tflite.")]
-ShapeOption = Annotated[list[str], typer.Option(
-    "--shape", metavar="NAME=N,N,...", show_default=False,
+ModelArgument = Annotated[Path, Argument("MODEL", help="The model's file: .onnx or .tflite.")]
+ShapeOption = Annotated[list[str], Option(
+    "--shape", metavar="NAME=N,N,...",
     help="Fix the shape of an input: images=1,3,320,320, or without a name when there is one input. Repeatable.")]
-LayoutOption = Annotated[Layout, typer.Option("--io-layout", help="Layout of the file's inputs and outputs.")]
-DataOption = Annotated[Path | None, typer.Option(
-    "--data", metavar="PATH", show_default=False, help="A folder of pictures, .npy or .npz files, or one such file.")]
-SamplesOption = Annotated[int | None, typer.Option(
-    "--samples", metavar="N", min=1, show_default=False, help="Use at most N samples of the data.")]
-RandomOption = Annotated[bool, typer.Option(
+ValueOption = Annotated[list[str], Option(
+    "--value", metavar="NAME=V[,V...]",
+    help="Put a constant in the place of an input of an ONNX model, such as a sample rate. Repeatable.")]
+LayoutOption = Annotated[Layout, Option("--io-layout", help="Layout of the file's inputs and outputs.")]
+DataOption = Annotated[Path | None, Option(
+    "--data", metavar="PATH", help="A folder of pictures, .npy or .npz files, or one such file.")]
+SamplesOption = Annotated[int | None, Option(
+    "--samples", metavar="N", min=1, help="Use at most N samples of the data.")]
+RandomOption = Annotated[bool, Option(
     "--random-calibration", help="Calibrate on random values. The result runs, but its answers mean nothing.")]
-RandomInputsOption = Annotated[bool, typer.Option("--random-inputs", help="Compare on random values.")]
-MeanOption = Annotated[str, typer.Option(
+RandomInputsOption = Annotated[bool, Option("--random-inputs", help="Compare on random values.")]
+MeanOption = Annotated[str, Option(
     "--mean", metavar="M[,M,M]", help="Subtracted from the pixels, which are scaled to 0..1.")]
-StdOption = Annotated[str, typer.Option("--std", metavar="S[,S,S]", help="Then divided by this.")]
-FitOption = Annotated[Fit, typer.Option("--fit", help="How pictures are brought to the input's size.")]
-ColorOption = Annotated[Color, typer.Option("--color", help="Order of the channels.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of random values.")]
-IoOption = Annotated[Integer, typer.Option("--io", help="Element type of the file's inputs and outputs.")]
-OutputsOption = Annotated[Outputs, typer.Option(
+StdOption = Annotated[str, Option("--std", metavar="S[,S,S]", help="Then divided by this.")]
+FitOption = Annotated[Fit, Option("--fit", help="How pictures are brought to the input's size.")]
+ColorOption = Annotated[Color, Option("--color", help="Order of the channels.")]
+SeedOption = Annotated[int, Option("--seed", help="Seed of random values.")]
+IoOption = Annotated[Integer, Option("--io", help="Element type of the file's inputs and outputs.")]
+OutputsOption = Annotated[Outputs, Option(
     "--outputs", help="split: an output that joins parts of very different range becomes several. keep: it stays one.")]
-CalibratorOption = Annotated[Calibrator | None, typer.Option(
-    "--calibrator", show_default=False, help="How ranges are taken (default: as the recipe says).")]
-RecipeOption = Annotated[Path | None, typer.Option(
-    "--recipe", metavar="FILE", show_default=False, help="What is quantized how, as TOML.")]
-SaveRecipeOption = Annotated[Path | None, typer.Option(
-    "--save-recipe", metavar="FILE", show_default=False, help="Write the recipe that was used.")]
-TargetOption = Annotated[str, typer.Option("--target", metavar="NAME", help="The chip, for example imx93.")]
-OutputOption = Annotated[Path | None, typer.Option(
-    "-o", "--output", metavar="FILE", show_default=False,
+CalibratorOption = Annotated[Calibrator | None, Option(
+    "--calibrator", help="How ranges are taken (default: as the recipe says).")]
+RecipeOption = Annotated[Path | None, Option(
+    "--recipe", metavar="FILE", help="What is quantized how, as TOML.")]
+SaveRecipeOption = Annotated[Path | None, Option(
+    "--save-recipe", metavar="FILE", help="Write the recipe that was used.")]
+TargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip, for example imx93.")]
+OutputOption = Annotated[Path | None, Option(
+    "-o", "--output", metavar="FILE",
     help="The file to write; one that exists is replaced (default: named after the model, in the current folder).")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+JsonOption = Annotated[bool, Option("--json", help="Print one JSON object to standard output.")]
+QuietOption = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
+
+
+def conversion(shape: list[str], value: list[str], layout: Layout = Layout.NHWC) -> ConvertOptions:
+    """Read how the model is to be imported.
+
+    Raises:
+        UsageError: a shape or a value is none.
+    """
+    from vitrify.pipeline.options import ConvertOptions
+
+    return ConvertOptions(shapes=parse_shapes(shape), values=parse_values(value), input_layout=layout.value,
+                          output_layout=layout.value)
+
+
+def data_options(path: Path | None, samples: int | None, random: bool, seed: int, fit: Fit, color: Color, mean: str,
+                 std: str) -> DataOptions:
+    """Read which samples are to be used, and how pictures become inputs.
+
+    Raises:
+        UsageError: mean or std are no numbers.
+    """
+    from vitrify.pipeline.options import DataOptions
+
+    return DataOptions(path=path, samples=samples, random=random, seed=seed, fit=fit.value, color=color.value,
+                       mean=parse_numbers("--mean", mean), std=parse_numbers("--std", std))
+
+
+def quantize_options(io: Integer, outputs: Outputs, calibrator: Calibrator | None, recipe: Path | None,
+                     save_recipe: Path | None) -> QuantizeOptions:
+    """Read what is asked of the quantizer."""
+    from vitrify.pipeline.options import QuantizeOptions
+
+    return QuantizeOptions(io=io.value, outputs=outputs.value, recipe=recipe, save_recipe=save_recipe,
+                           calibrator=calibrator.value if calibrator else None)
 
 
 def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
@@ -115,6 +153,33 @@ def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
             raise UsageError.of("call.shape", f"--shape names {name or 'the input'!r} twice", where="--shape")
         shapes[name] = shape
     return shapes
+
+
+def parse_values(texts: list[str]) -> dict[str, int | float | list[int | float]]:
+    """Read ``NAME=16000``; several numbers become a list.
+
+    Raises:
+        UsageError: a text is not that.
+    """
+    values: dict[str, int | float | list[int | float]] = {}
+    for text in texts:
+        name, _, numbers = text.rpartition("=")
+        try:
+            found = [_number(number) for number in numbers.split(",")]
+        except ValueError:
+            found = []
+        if not name or not found or name in values:
+            raise UsageError.of("call.value", f"--value {text!r} is no name with numbers, or names an input twice",
+                                where="--value", help="write it like --value sr=16000")
+        values[name] = found[0] if len(found) == 1 else found
+    return values
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def parse_numbers(option: str, text: str) -> tuple[float, ...]:

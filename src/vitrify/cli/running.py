@@ -12,8 +12,6 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-import typer
-
 from vitrify.core.errors import InternalError, VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter
@@ -22,11 +20,11 @@ from vitrify.core.results import FailureResult, Result
 OK, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 
 
-def run_command(name: str, work: Callable[[Reporter], Result], *, json: bool, quiet: bool) -> None:
-    """Do ``work``, print its result and leave with the exit status.
+def run_command(name: str, work: Callable[[Reporter], Result], *, json: bool, quiet: bool) -> int:
+    """Do ``work``, print its result and return the exit status.
 
-    Raises:
-        typer.Exit: always; 0 all is well, 1 the model or the check failed, 2 the call is wrong, 130 Ctrl-C.
+    Returns:
+        0 all is well, 1 the model or the check failed, 2 the call is wrong, 130 Ctrl-C.
     """
     from vitrify.cli.showing import reporter
 
@@ -48,7 +46,7 @@ def run_command(name: str, work: Callable[[Reporter], Result], *, json: bool, qu
         shown.close()
     result.command = name
     show(result, json=json)
-    raise typer.Exit(status)
+    return status
 
 
 def unexpected(error: Exception) -> InternalError:
