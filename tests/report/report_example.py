@@ -37,7 +37,8 @@ def example(name: str = HOSTILE) -> RunRecord:
     tensor = TensorRow(name=name, shape=[1, 8], dtype="int8", scale=0.5, zero_point=-3, real_min=-62.5, real_max=65.0)
     facts = ModelFacts(file=name, kind="int8", bytes=1234, inputs=[tensor], outputs=[tensor],
                        operators={name: 2, "ADD": 1}, parameters=77)
-    rows = [ErrorRow(tensor=f"{name}{index}", operator=name, sqnr_db=40.0 - index, cosine=0.99, largest_error=0.1)
+    rows = [ErrorRow(tensor=f"{name}{index}", operator=name, sqnr_db=40.0 - index, cosine=0.99, largest_error=0.1,
+                     aligned=index != 7, note=name if index == 7 else "")
             for index in range(30)]
     output = ErrorRow(tensor=name, sqnr_db=31.5, cosine=0.999, max_lsb=3.0, largest_error=0.2, ok=False, reason=name,
                       groups=[GroupRow(name=name, sqnr_db=2.0, ok=False, reason=name)])

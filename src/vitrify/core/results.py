@@ -124,8 +124,8 @@ class ErrorRow(msgspec.Struct, kw_only=True):
     """The error of one tensor against the stage before. Infinite SQNR (no error at all) is null with ``equal`` true.
 
     ``relative_error`` is the largest error as a share of the reference's largest value, ``saturated`` the share of
-    integers that stand at an end of their type, ``not_finite`` the values that are finite on one side only. ``note``
-    says how a tensor was aligned where its layout differs.
+    integers that stand at an end of their type, ``not_finite`` the values that are finite on one side only. ``aligned``
+    is false where the name means another value on the other side; ``note`` says so, or how a layout differs.
     """
 
     tensor: str
@@ -142,6 +142,7 @@ class ErrorRow(msgspec.Struct, kw_only=True):
     relative_error: float | None = None
     saturated: float | None = None
     not_finite: int = 0
+    aligned: bool = True
     note: str = ""
 
 

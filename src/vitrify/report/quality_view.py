@@ -36,11 +36,11 @@ def _comparison(key: str, title: str, row: ComparisonRow) -> list[Child]:
 
 
 def _inside(key: str, row: ComparisonRow) -> list[Child]:
-    top = max((error.sqnr_db or 0.0 for error in row.tensors if not error.equal), default=EQUAL_DB)
-    heights = [Bar(f"{error.tensor} {error.operator}", top if error.equal else error.sqnr_db or 0.0)
-               for error in row.tensors if error.equal or error.sqnr_db is not None]
+    told = [error for error in row.tensors if error.aligned and (error.equal or error.sqnr_db is not None)]
+    top = max((error.sqnr_db or 0.0 for error in told if not error.equal), default=EQUAL_DB)
+    heights = [Bar(f"{error.tensor} {error.operator}", top if error.equal else error.sqnr_db or 0.0) for error in told]
     name = f"tensors-{key}"
-    rows = [(error.tensor, error.operator, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
+    rows = [(tag("span", error.tensor, tag("small", error.note) if error.note else None), error.operator, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
              _number(error.largest_error, 4)) for error in row.tensors]
     listing = table(("tensor", "operator", "#SQNR", "#cosine", "#largest error"), rows, id=name)
     return [bars(heights, "dB", POOR_DB),

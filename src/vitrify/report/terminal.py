@@ -216,7 +216,7 @@ def _comparison(row: ComparisonRow, out: Console) -> None:
 
 
 def _worst(tensors: Sequence[ErrorRow], out: Console) -> None:
-    ranked = sorted((t for t in tensors if t.sqnr_db is not None), key=lambda t: t.sqnr_db or math.inf)
+    ranked = sorted((t for t in tensors if t.sqnr_db is not None and t.aligned), key=lambda t: t.sqnr_db or math.inf)
     if ranked:
         out.print("lowest inside: " + ", ".join(f"{escape(t.tensor)} {decibels(t.sqnr_db)}" for t in ranked[:3]))
 
