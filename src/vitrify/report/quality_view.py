@@ -40,11 +40,16 @@ def _inside(key: str, row: ComparisonRow) -> list[Child]:
     top = max((error.sqnr_db or 0.0 for error in told if not error.equal), default=EQUAL_DB)
     heights = [Bar(f"{error.tensor} {error.operator}", top if error.equal else error.sqnr_db or 0.0) for error in told]
     name = f"tensors-{key}"
-    rows = [(tag("span", error.tensor, tag("small", error.note) if error.note else None), error.operator, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
-             _number(error.largest_error, 4)) for error in row.tensors]
+    rows = [_inner_cells(error) for error in row.tensors]
     listing = table(("tensor", "operator", "#SQNR", "#cosine", "#largest error"), rows, id=name)
     return [bars(heights, "dB", POOR_DB),
             tag("details", tag("summary", f"all {len(rows)} aligned tensors"), tools(name), listing)]
+
+
+def _inner_cells(error: ErrorRow) -> tuple[Child, ...]:
+    name = tag("span", error.tensor, tag("small", error.note) if error.note else None)
+    return (name, error.operator, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
+            _number(error.largest_error, 4))
 
 
 def _cells(error: ErrorRow) -> tuple[Child, ...]:

@@ -111,7 +111,8 @@ def _inner(tensors: Sequence[TensorPair], gate: Gate, passed: bool) -> list[Erro
             row = _tensor(pair)
             row.ok = is_good
             if not is_good and (passed or pair.downstream & fine):
-                row.ok, row.aligned, row.note = True, False, "another value under this name, what is computed from it agrees"
+                row.ok, row.aligned = True, False
+                row.note = "another value under this name, what is computed from it agrees"
             rows.append(row)
     return rows
 
