@@ -72,6 +72,22 @@ def test_unknown_outputs_are_said_to_be(op):
         op.evaluate([])
 
 
+EVALUATIONS = {
+    "pow": (Case(ops.Pow(), i32(3), ints(1, -1, 2)), "a negative integer power"),
+    "gather": (Case(ops.Gather(), f32(3), ints(1, 3)), "an index outside of 3 elements"),
+    "gather_nd": (Case(ops.GatherND(), f32(3, 2), ints([[2, 2]])), r"an index outside of \[3, 2\]"),
+    "scatter_nd": (Case(ops.ScatterND(), ints([[5]]), f32(1), ints(3)), r"an update outside of \[3\]"),
+    "embedding": (Case(ops.EmbeddingLookup(), ints(4), f32(3, 2)), "an id outside of the table"),
+    "add_count": (Case(ops.Add(), f32(2), None), "needs its input 1"),
+}
+
+
+@pytest.mark.parametrize(("case", "message"), EVALUATIONS.values(), ids=EVALUATIONS.keys())
+def test_refuses_values(case, message):
+    with pytest.raises(ModelError, match=message):
+        case.op.evaluate(case.arrays)
+
+
 shapes = st.lists(st.integers(1, 4), min_size=0, max_size=4).map(tuple)
 
 

@@ -77,6 +77,8 @@ class Cast(Operator):
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the named type with the input's shape."""
         (x,) = given(self, inputs, 1)
+        expect(self, self.out_data_type in DType._value2member_map_,
+               f"names the element type {self.out_data_type}, which does not exist", inputs)
         return [TensorType(DType(self.out_data_type), x.shape)]
 
     def evaluate(self, inputs: Arrays) -> list[Array]:

@@ -81,8 +81,9 @@ class Range(Operator):
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type; the length comes from the values."""
         start = given(self, inputs, 3)[0]
-        low, high, step = (constant(self, inputs, i, what).reshape(-1)[0].item()
-                           for i, what in enumerate(("start", "limit", "delta")))
+        operands = [constant(self, inputs, i, what) for i, what in enumerate(("start", "limit", "delta"))]
+        expect(self, all(operand.size == 1 for operand in operands), "needs scalars", inputs)
+        low, high, step = (operand.item() for operand in operands)
         expect(self, step != 0 and (high - low) * step >= 0, f"cannot go from {low} to {high} by {step}", inputs)
         return [TensorType(start.dtype, (math.ceil((high - low) / step),))]
 

@@ -107,6 +107,8 @@ class ScatterND(Operator):
         """Return the type of that shape."""
         indices, updates, _ = given(self, inputs, 3)
         shape = constant_ints(self, inputs, 2, "shape")
+        expect(self, min(shape, default=0) >= 0, f"has the shape {list(shape)}", inputs)
+        expect(self, len(indices.shape) >= 1, "needs indices of at least 1 dimension", inputs)
         expect(self, updates.shape == (*indices.shape[:-1], *shape[indices.shape[-1]:]),
                f"has updates {list(updates.shape)} for indices {list(indices.shape)} into {list(shape)}", inputs)
         return [TensorType(updates.dtype, shape)]
@@ -243,7 +245,9 @@ class NonMaxSuppression(Operator):
         boxes, scores = given(self, inputs, count)[:2]
         expect(self, len(boxes.shape) == 2 and boxes.shape[1] == 4 and scores.shape == boxes.shape[:1],
                f"needs boxes [n,4] and scores [n], got {boxes.type} and {scores.type}", inputs)
-        return constant_ints(self, inputs, 2, "largest number of outputs")[0]
+        most = constant_ints(self, inputs, 2, "largest number of outputs")
+        expect(self, len(most) == 1 and most[0] >= 0, f"gives at most {list(most)} outputs", inputs)
+        return most[0]
 
 
 @operator

@@ -105,7 +105,10 @@ class StridedSlice(Operator):
         """Return the slice's type."""
         x = given(self, inputs, 4)[0]
         operands = [constant_ints(self, inputs, i + 1, what) for i, what in enumerate(("begin", "end", "strides"))]
-        stand_in = np.broadcast_to(np.int8(0), x.shape)      # has the shape, needs no memory
+        try:
+            stand_in = np.broadcast_to(np.int8(0), x.shape)      # has the shape, needs no memory
+        except ValueError as error:
+            raise refuse(self, f"cannot cut {x.type}: {error}", inputs) from None
         return [TensorType(x.dtype, self._take(stand_in, operands, inputs).shape)]
 
     def evaluate(self, inputs: Arrays) -> list[Array]:
