@@ -19,6 +19,7 @@ from vitrify.passes.concats import MergeConcats
 from vitrify.passes.dead_code import DeadCode
 from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
+from vitrify.passes.gelu import TanhGelu
 from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.identities import Identities
 from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
@@ -79,6 +80,12 @@ def mul(m: Maker, x: Tensor, *values: float) -> Tensor:
 
 def add(m: Maker, x: Tensor, *values: float) -> Tensor:
     return m.op(ops.Add(), x, m.const(values[0] if len(values) == 1 else values))
+
+
+def tanh_gelu(m: Maker, x: Tensor, cubic: float = 0.044715) -> Tensor:
+    cube = m.op(ops.Mul(), m.op(ops.Mul(), x, x), x)
+    inner = mul(m, m.op(ops.Add(), x, mul(m, cube, cubic)), np.sqrt(2 / np.pi))
+    return m.op(ops.Mul(), mul(m, x, 0.5), add(m, m.op(ops.Tanh(), inner), 1))
 
 
 CASES: dict[str, tuple[type[Pass], Build, list[str]]] = {
@@ -142,6 +149,9 @@ CASES: dict[str, tuple[type[Pass], Build, list[str]]] = {
                               ["MUL", "ADD", "RELU6", "MUL", "MUL"]),
     "gate over 5": (HardSwish, lambda m, x: mul(m, m.op(ops.Mul(), x, gate(m, x)), 1 / 5),
                     ["ADD", "RELU6", "MUL", "MUL"]),
+    "gelu by tanh": (TanhGelu, tanh_gelu, ["GELU"]),
+    "gelu with another cube": (TanhGelu, lambda m, x: tanh_gelu(m, x, 0.05), [
+        "MUL", "MUL", "MUL", "ADD", "MUL", "MUL", "TANH", "ADD", "MUL"]),
     "hard sigmoid": (HardSigmoid, lambda m, x: clip(m, add(m, mul(m, x, 0.2), 0.5), 0, 1),
                      ["MUL", "ADD", "RELU6", "MUL"]),
     "clip 0..1 of nothing linear": (HardSigmoid, lambda m, x: clip(m, m.op(ops.Tanh(), x), 0, 1),

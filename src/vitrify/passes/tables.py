@@ -9,6 +9,7 @@ from vitrify.passes.concats import MergeConcats
 from vitrify.passes.dead_code import DeadCode
 from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
+from vitrify.passes.gelu import TanhGelu
 from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.identities import Identities
 from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
@@ -43,6 +44,7 @@ PATTERNS: tuple[type[Pass], ...] = (
     ClipToRelu,
     HardSigmoid,
     HardSwish,
+    TanhGelu,
     LeakyRelu,
     MergeReductions,
     MergeConcats,
