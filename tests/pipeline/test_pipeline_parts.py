@@ -9,9 +9,10 @@ import pytest
 from vitrify.core.errors import ModelError, UsageError
 from vitrify.core.hashing import fingerprint, hash_file, hash_value
 from vitrify.core.progress import TimeLeft, duration
+from vitrify.core.results import RunRecord
 from vitrify.core.words import bytes_text, counted, decibels, percent
 from vitrify.pipeline.files import destination, staged
-from vitrify.pipeline.run import open_run
+from vitrify.pipeline.run import Memory, open_run
 from vitrify.pipeline.sources import hash_model
 
 WORDS = [
@@ -96,17 +97,20 @@ def test_a_staged_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert target.read_bytes() == b"new"
 
 
-def test_a_damaged_record_counts_as_none(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text('{"schema_version": 1, "stages": [{')
+def test_a_run_remembers_what_is_still_so(tmp_path: Path) -> None:
     with open_run(tmp_path) as run:
-        assert run.previous is None
+        assert run.recall("make it") is None
         (tmp_path / "kept").write_bytes(b"abc")
         run.keep("kept", "kept")
+        run.remember("make it", Memory(key="k", record=RunRecord(artifacts=run.record.artifacts)))
         run.save()
     (tmp_path / ".kept.123.part").write_bytes(b"left by a kill")
     with open_run(tmp_path) as run:
-        assert run.remembers("kept")
-        assert not run.remembers("other")
+        memory = run.recall("make it")
+        assert memory is not None
+        assert run.holds(memory.record.artifacts["kept"])
         (tmp_path / "kept").write_bytes(b"abd")
-        assert not run.remembers("kept")
+        assert not run.holds(memory.record.artifacts["kept"])
+        (tmp_path / ".stages" / "make-it.json").write_text('{"key": "k", "record": {')
+        assert run.recall("make it") is None
     assert not list(tmp_path.glob("*.part"))

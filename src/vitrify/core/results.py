@@ -391,7 +391,6 @@ class RunRecord(msgspec.Struct, kw_only=True):
     seeds: dict[str, int] = {}
     options: dict[str, Any] = {}
     stages: list[StageRecord] = []
-    units: dict[str, str] = {}
     artifacts: dict[str, Artifact] = {}
     findings: list[Finding] = []
     source: ModelFacts | None = None

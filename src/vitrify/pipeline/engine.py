@@ -14,9 +14,9 @@ from vitrify.core.errors import InternalError, VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.hashing import hash_value
 from vitrify.core.progress import Reporter, Silent
-from vitrify.core.results import StageRecord
+from vitrify.core.results import RunRecord, StageRecord
 from vitrify.pipeline.resources import Meter
-from vitrify.pipeline.run import Run
+from vitrify.pipeline.run import Memory, Run
 
 Options = TypeVar("Options")
 
@@ -96,8 +96,9 @@ def carry_out(context: Context[Options], units: list[Unit[Options]], after: tupl
     run.save()
     for unit in units:
         key = hash_value({"versions": run.record.versions, "unit": unit.name, "reads": unit.key(context)})
-        if _reusable(run, unit, key):
-            _reuse(context, unit, key)
+        memory = run.recall(unit.name)
+        if memory is not None and memory.key == key and all(map(run.holds, memory.record.artifacts.values())):
+            _reuse(context, unit, memory.record)
             continue
         unit.work(context)
         _check_promises(context, unit)
@@ -105,30 +106,28 @@ def carry_out(context: Context[Options], units: list[Unit[Options]], after: tupl
         for record in records:
             record.key = key
         if all(record.status == "done" for record in records):
-            run.record.units[unit.name] = key
+            run.remember(unit.name, Memory(key=key, record=_part(run.record, unit, records)))
         run.save()
 
 
-def _reusable(run: Run, unit: Unit[Options], key: str) -> bool:
-    return (run.previous is not None and run.previous.units.get(unit.name) == key
-            and all(run.remembers(artifact) for artifact in unit.artifacts))
-
-
-def _reuse(context: Context[Options], unit: Unit[Options], key: str) -> None:
-    run, previous = context.run, context.run.previous
-    assert previous is not None
+def _part(record: RunRecord, unit: Unit[Options], stages: list[StageRecord]) -> RunRecord:
+    """Return a record that holds what the unit left and nothing else."""
+    part = RunRecord(stages=stages, artifacts={name: record.artifacts[name] for name in unit.artifacts})
     for section in unit.sections:
-        setattr(run.record, section, getattr(previous, section))
-    for artifact in unit.artifacts:
-        run.record.artifacts[artifact] = previous.artifacts[artifact]
-    former = {stage.name: stage for stage in previous.stages}
-    for name in unit.stages:
-        record = context.record_of(name)
-        old = former.get(name, record)
-        record.status, record.key, record.text, record.findings = "reused", key, old.text, old.findings
+        setattr(part, section, getattr(record, section))
+    return part
+
+
+def _reuse(context: Context[Options], unit: Unit[Options], left: RunRecord) -> None:
+    run = context.run
+    for section in unit.sections:
+        setattr(run.record, section, getattr(left, section))
+    run.record.artifacts |= left.artifacts
+    for old in left.stages:
+        record = context.record_of(old.name)
+        record.status, record.key, record.text, record.findings = "reused", old.key, old.text, old.findings
         record.seconds, record.peak_bytes = old.seconds, old.peak_bytes
-        context.reporter.finish(name, f"{old.text or 'done'} (reused)")
-    run.record.units[unit.name] = key
+        context.reporter.finish(old.name, f"{old.text or 'done'} (reused)")
     run.save()
 
 

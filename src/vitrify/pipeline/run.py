@@ -21,7 +21,15 @@ from vitrify.core.results import Artifact, RunRecord
 
 RECORD = "run.json"
 LOCK = ".lock"
+MEMORY = ".stages"
 PARTIAL = ".part"
+
+
+class Memory(msgspec.Struct, kw_only=True):
+    """What a unit left: the key of what it read, and a record that holds its part only."""
+
+    key: str
+    record: RunRecord
 
 
 class Run:
@@ -29,7 +37,6 @@ class Run:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.previous = read_record(folder)
         self.record = RunRecord()
 
     def path(self, file: str) -> Path:
@@ -52,21 +59,24 @@ class Run:
         """Return the path of an artifact of this run."""
         return self.path(self.record.artifacts[name].file)
 
-    def remembers(self, artifact: str) -> bool:
-        """True when the previous record knows ``artifact`` and the file is still what it says."""
-        known = self.previous.artifacts.get(artifact) if self.previous else None
-        if known is None:
-            return False
-        path = self.path(known.file)
-        return path.is_file() and path.stat().st_size == known.bytes and hash_file(path) == known.hash
+    def holds(self, artifact: Artifact) -> bool:
+        """True when the artifact's file is still what was entered."""
+        path = self.path(artifact.file)
+        return path.is_file() and path.stat().st_size == artifact.bytes and hash_file(path) == artifact.hash
 
+    def remember(self, unit: str, memory: Memory) -> None:
+        """Keep what a unit left; each has a file of its own, so that none is lost when a later build is stopped."""
+        write_atomically(self._memory(unit), msgspec.json.encode(memory))
 
-def read_record(folder: Path) -> RunRecord | None:
-    """Return the record of a run folder, None when there is none that can be used."""
-    try:
-        return msgspec.json.decode((folder / RECORD).read_bytes(), type=RunRecord)
-    except (OSError, msgspec.MsgspecError):
-        return None
+    def recall(self, unit: str) -> Memory | None:
+        """Return what a unit left in an earlier build, None when that cannot be used."""
+        try:
+            return msgspec.json.decode(self._memory(unit).read_bytes(), type=Memory)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def _memory(self, unit: str) -> Path:
+        return self.folder / MEMORY / f"{unit.replace(' ', '-')}.json"
 
 
 @contextmanager
@@ -127,5 +137,5 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _remove_remains(folder: Path) -> None:
     """Remove what a killed build left half-written; only its own temporary names."""
-    for path in folder.glob(f".*{PARTIAL}"):
+    for path in folder.rglob(f".*{PARTIAL}*"):
         path.unlink(missing_ok=True)
