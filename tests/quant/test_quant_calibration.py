@@ -172,3 +172,14 @@ def test_random_samples_mark_the_run(tmp_path: Path) -> None:
     real = calibrate_here(str(path), open_samples(stored(model, noise(model), tmp_path).files[0],
                                                   identity_interface(model)), Recipe())
     assert quantize(model, real).findings == ()
+
+
+def test_tails_are_cut_on_large_maps_only() -> None:
+    net = Net(1, 256, 256, 3)
+    large = net.conv(net.x, 4, stride_h=4, stride_w=4, name="stride4")
+    small_map = net.conv(large, 4, stride_h=2, stride_w=2, name="stride8")
+    model = net.model(net.conv(small_map, 4, name="output"))
+    assert {w.key: w.histogram for w in watches(model.main, Recipe())} == {
+        "x": False, "stride4_conv_2d": True, "stride8_conv_2d": False, "output_conv_2d": False}
+    assert not any(w.histogram for w in watches(model.main, Recipe(calibrator="minmax")))
+    assert all(w.histogram for w in watches(model.main, Recipe(calibrator="least-error")))

@@ -103,7 +103,7 @@ def test_least_error_cuts_outliers_and_keeps_even_spreads() -> None:
     random = np.random.default_rng(0)
     even = random.uniform(-1, 1, 100_000)
     spiky = histogram_of(random.standard_normal(100_000))
-    spiky.counts *= 100                          # ten million values, and one far out
+    spiky.counts *= 10_000                       # a billion values, and one far out
     spiky.merge(histogram_of([100.0]))
     assert least_error(histogram_of(even), Range(-1, 1)).width == pytest.approx(2, rel=0.03)
-    assert least_error(spiky, Range(-4.6, 100)).high <= 30
+    assert least_error(spiky, Range(-4.6, 100)).high <= 60

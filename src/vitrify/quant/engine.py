@@ -115,10 +115,11 @@ def _is_half_weight(node: Node) -> bool:
 def _missing(kind: str, nodes: Sequence[Node]) -> Finding:
     names = ", ".join(f"'{n.name}'" for n in nodes[:SHOWN]) + (f" and {len(nodes) - SHOWN} more" if
                                                               len(nodes) > SHOWN else "")
+    problem = getattr(nodes[0].op, "int8_problem", "")
     sources = dict.fromkeys(str(n.origin) for n in nodes[:SHOWN] if n.origin.sources)
     return Finding(code="quant.no_int8", headline=f"{len(nodes)} x {kind} would stay in float: it has no int8 kernel",
                    where=f"nodes {names}" + (f"; in the source {', '.join(sources)}" if sources else ""),
-                   why="a full-integer model holds no float operator")
+                   why=f"it {problem}" if problem else "a full-integer model holds no float operator")
 
 
 def _has_running_weights(node: Node) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from vitrify.ir import Graph, Node, Tensor
 from vitrify.quant.bias_correction import is_derived
+from vitrify.quant.calibrators import Calibrators
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import fixed_output, is_real, keeps_values, roles
 from vitrify.quant.statistics import Histogram, Statistics, TensorStatistics
@@ -58,6 +59,7 @@ def watches(graph: Graph, recipe: Recipe) -> list[Watch]:
     multiplied with, when biases are to be corrected.
     """
     named = keys(graph)
+    calibrators = Calibrators(graph, recipe)
     joined = set(_members_of_outputs(graph))
     weighted = set(_weighted(graph)) if recipe.bias_correction else set()
     chosen: list[Watch] = []
@@ -67,7 +69,7 @@ def watches(graph: Graph, recipe: Recipe) -> list[Watch]:
         wanted = tensor.is_output or tensor in joined or tensor in weighted
         if wanted or tensor.producer is None or _needs_range(tensor.producer):
             axes = tuple(a for a, n in enumerate(tensor.shape) if 1 < n <= LONGEST_AXIS) if tensor.is_output else ()
-            chosen.append(Watch(tensor, named[tensor], recipe.needs_histograms, axes, tensor in weighted))
+            chosen.append(Watch(tensor, named[tensor], calibrators.needs_histogram(tensor), axes, tensor in weighted))
     return chosen
 
 

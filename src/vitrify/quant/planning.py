@@ -11,6 +11,7 @@ import numpy as np
 from vitrify.ir import Graph, Node, Quantization, Tensor
 from vitrify.ops import Add, FullyConnected, Logistic, PadV2, Sub
 from vitrify.quant.bias_correction import input_means
+from vitrify.quant.calibrators import Calibrators, node_names
 from vitrify.quant.groups import Group, Groups
 from vitrify.quant.observe import keys
 from vitrify.quant.ranges import constant_range, range_of
@@ -214,22 +215,17 @@ class _Planner:
         return 0 if isinstance(node.op, FullyConnected) else found.rule.weight_axis
 
 
-def node_names(node: Node) -> tuple[str, ...]:
-    """The names that a pattern may match: the file's, and those of the source model."""
-    return node.name, *(source.name for source in node.origin.sources)
-
-
 def natural_ranges(graph: Graph, statistics: Statistics, recipe: Recipe) -> dict[Tensor, Range]:
     """Return the range of every float tensor computed at run time: observed, or derived from what it is made of."""
     named = keys(graph)
+    calibrators = Calibrators(graph, recipe)
     found: dict[Tensor, Range] = {}
     for tensor in _computed(graph):
         key = named[tensor]
         producer = tensor.producer
         derived = producer is not None and keeps_values(producer)
         if key in statistics and not (derived and producer is not None and not tensor.is_output):
-            names, kind = (node_names(producer), producer.op.kind) if producer is not None else ((tensor.name,), "")
-            found[tensor] = range_of(statistics[key], recipe, recipe.override(names, kind))
+            found[tensor] = range_of(statistics[key], *calibrators.of(tensor))
         elif producer is not None and derived:
             found[tensor] = _derived(producer, found)
         else:

@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 
 from vitrify.ir import Tensor
-from vitrify.quant.recipe import Override, Recipe
+from vitrify.quant.recipe import Calibrator
 from vitrify.quant.scales import LEVELS
 from vitrify.quant.statistics import Histogram, Range, TensorStatistics
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+POWER = 3
+"""Squared error cuts off the rare large values that detections are made of: on YOLOv8n at 320 pixels and 28 pictures
+the scores' error was 0.069 with it and 0.055 with the third power."""
+
 SHRINKS = np.linspace(0.2, 1.0, 33)
-"""The shares of each side's extent that the search for the least squared error tries."""
+"""The shares of each side's extent that the search for the least error tries."""
 
 
 def constant_range(tensor: Tensor) -> Range:
@@ -26,25 +30,20 @@ def constant_range(tensor: Tensor) -> Range:
     return Range(max(float(tensor.data.min()), -limit), min(float(tensor.data.max()), limit))
 
 
-def range_of(seen: TensorStatistics, recipe: Recipe, override: Override) -> Range:
-    """Return the range that the recipe's calibrator takes for a tensor.
-
-    Zero and one histogram bin at most lie outside of what was seen; the result never does.
-    """
-    calibrator = override.calibrator or recipe.calibrator
+def range_of(seen: TensorStatistics, calibrator: Calibrator, percentile: float) -> Range:
+    """Return the range that a calibrator takes for a tensor; it lies within what was seen."""
     if calibrator == "minmax" or seen.histogram is None:
         return seen.range
-    if calibrator == "percentile":
-        found = seen.histogram.percentile(override.percentile or recipe.percentile)
-    else:
-        found = least_error(seen.histogram, seen.range)
+    found = seen.histogram.percentile(percentile) if calibrator == "percentile" else \
+        least_error(seen.histogram, seen.range)
     return found.clip(seen.range.low, seen.range.high)
 
 
 def least_error(histogram: Histogram, seen: Range) -> Range:
-    """Return the range within ``seen`` whose 256 levels give the least mean squared error over the histogram.
+    """Return the range within ``seen`` whose 256 levels give the least error over the histogram.
 
-    Values inside lose step**2 / 12 on average, those outside their distance squared. Both ends are searched apart.
+    Errors count in their ``POWER`` p: evenly spread rounding errors of up to half a step give
+    ``(step / 2) ** p / (p + 1)`` on average, values outside their distance. Both ends are searched apart.
     """
     filled = histogram.counts > 0
     values, counts = histogram.centers[filled], histogram.counts[filled].astype(np.float64)
@@ -53,9 +52,9 @@ def least_error(histogram: Histogram, seen: Range) -> Range:
     full = seen.with_zero()
     lows = full.low * SHRINKS if full.low < 0 else np.zeros(1)
     highs = full.high * SHRINKS if full.high > 0 else np.zeros(1)
-    below = np.array([np.sum(counts * np.square(np.minimum(values - low, 0.0))) for low in lows])
-    above = np.array([np.sum(counts * np.square(np.maximum(values - high, 0.0))) for high in highs])
+    below = np.array([np.sum(counts * np.maximum(low - values, 0.0) ** POWER) for low in lows])
+    above = np.array([np.sum(counts * np.maximum(values - high, 0.0) ** POWER) for high in highs])
     steps = (highs[None, :] - lows[:, None]) / (LEVELS - 1)
-    errors = below[:, None] + above[None, :] + counts.sum() * np.square(steps) / 12
+    errors = below[:, None] + above[None, :] + counts.sum() * (steps / 2) ** POWER / (POWER + 1)
     low, high = np.unravel_index(int(np.argmin(errors)), errors.shape)
     return Range(float(lows[low]), float(highs[high]))

@@ -13,7 +13,7 @@ from vitrify.core.errors import UsageError
 from vitrify.core.files import write_atomically
 from vitrify.core.findings import Finding
 
-Calibrator = Literal["minmax", "percentile", "mse"]
+Calibrator = Literal["mixed", "minmax", "percentile", "least-error"]
 IoType = Literal["int8", "uint8", "float32"]
 Weights = Literal["per-axis", "per-tensor"]
 
@@ -40,9 +40,10 @@ class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is quantized how.
 
-    calibrator: how a range is found from what was observed. ``minmax`` takes all that was seen; ``percentile`` leaves
-        out the outermost values on both sides, so that ``percentile`` per cent stay; ``mse`` takes the range with the
-        least mean squared error of rounding and clipping together.
+    calibrator: how a range is found from what was observed. ``mixed`` takes ``percentile`` for the large maps of the
+        first layers and ``minmax`` elsewhere; ``minmax`` takes all that was seen; ``percentile`` leaves out the
+        outermost values on both sides, so that ``percentile`` per cent stay; ``least-error`` takes the range with the
+        least error of rounding and clipping together, large errors weighing more (in the third power).
     weights, fully_connected_weights: one scale per output channel, or one for the whole tensor. Older compilers and
         runtimes for small devices read only the first scale of FULLY_CONNECTED, so one is what it gets by default.
     input_type, output_type: the element type of the file's own inputs and outputs.
@@ -51,8 +52,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     bias_correction: correct each bias by the mean error that rounding the weights brings to its channel.
     """
 
-    calibrator: Calibrator = "minmax"
-    percentile: float = 99.99
+    calibrator: Calibrator = "mixed"
+    percentile: float = 99.9
     weights: Weights = "per-axis"
     fully_connected_weights: Weights = "per-tensor"
     input_type: IoType = "int8"
@@ -69,11 +70,6 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise UsageError.of("recipe.percentile", f"percentile must be above 50 and at most 100, got {wrong[0]:g}")
         if not 1 <= self.split_levels <= 256:
             raise UsageError.of("recipe.split_levels", f"split_levels must be in 1..256, got {self.split_levels}")
-
-    @property
-    def needs_histograms(self) -> bool:
-        """True when some range is found from a histogram, not only from smallest and largest value."""
-        return any(c in ("percentile", "mse") for c in (self.calibrator, *(o.calibrator for o in self.overrides)))
 
     def override(self, names: tuple[str, ...], operator: str) -> Override:
         """Return what holds for a node: the overrides that match, later ones first."""

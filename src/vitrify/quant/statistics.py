@@ -63,8 +63,8 @@ class Histogram:
         if largest <= 0 or not np.isfinite(largest):
             largest = float(np.finfo(np.float32).tiny)
         self._grow(float(2.0 ** np.ceil(np.log2(largest) + 1e-9)))
-        scaled = values.astype(np.float64) * (BINS / 2 / self.top) + BINS / 2
-        bins = np.clip(np.floor(scaled), 0, BINS - 1).astype(np.int64)
+        scaled = np.floor(values.astype(np.float64) * (BINS / 2 / self.top))      # a sum first would round -1e-30 to 0
+        bins = np.clip(scaled.astype(np.int64) + BINS // 2, 0, BINS - 1)
         self.counts += np.bincount(bins, minlength=BINS)
 
     def _grow(self, top: float) -> None:

@@ -73,7 +73,7 @@ def calibrate_here(path: str, samples: Samples, recipe: Recipe, checkpoint: str 
     refuse_unquantizable(model)
     fold_half_weights(model.main)
     watched = watches(model.main, recipe)
-    statistics = _resume(checkpoint, _key(path, samples, recipe))
+    statistics = _resume(checkpoint, _key(path, samples, watched))
     statistics.is_random = samples.is_random
     run = _Observed(model, watched, model.interface or identity_interface(model), path)
     _loop(run, samples, statistics, checkpoint, progress)
@@ -138,10 +138,11 @@ class _Observed:
             yield self._interpreter.tensor(source)() if source >= 0 else inputs[-1 - source]
 
 
-def _key(path: str, samples: Samples, recipe: Recipe) -> str:
+def _key(path: str, samples: Samples, watched: Sequence[Watch]) -> str:
     """Name the run: the same model, samples and kind of statistics give the same key."""
     content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    return hashlib.sha256(msgspec.json.encode((content, samples.fingerprint(), recipe.needs_histograms))).hexdigest()
+    kept = [(w.key, w.histogram, w.axes, w.means) for w in watched]
+    return hashlib.sha256(msgspec.json.encode((content, samples.fingerprint(), kept))).hexdigest()
 
 
 def _resume(checkpoint: str | None, key: str) -> Statistics:
