@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from vitrify.core.errors import ModelError
 from vitrify.ir import Ledger, Model
 from vitrify.passes.base import Pass, Runner
 from vitrify.passes.graphs import make_names_unique
 from vitrify.passes.layout.turning import TurnLayout
+from vitrify.passes.misfits import misfits
 from vitrify.passes.tables import CLEANUP, FUSION, LAYOUT, PATTERNS
 
 ROUNDS = 4
@@ -25,11 +27,24 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
 
     With "nhwc" a graph input or output takes the layout of the operators beside it where that saves a TRANSPOSE, and
     ``model.interface`` remembers the source's; with "nchw" it keeps the source's layout.
+
+    Raises:
+        ModelError: nodes have inputs that their operators cannot take; names each.
     """
+    try:
+        return _optimize(model, TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc"))
+    except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as stumbled:
+        found = misfits(model)
+        if found:
+            raise ModelError(found) from stumbled
+        raise
+
+
+def _optimize(model: Model, layout: TurnLayout) -> Ledger:
     runner = Runner(model)
     for _ in range(ROUNDS):
         runner.run((*CLEANUP, *PATTERNS))
-        if not runner.apply(TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc")):
+        if not runner.apply(layout.again()):
             break
     runner.run(FUSION)
     for graph in model.graphs:

@@ -38,7 +38,7 @@ class FoldConstants(Pass):
         if any(t.is_output or t.quantization is not None for t in node.outputs) or not _is_bounded(node):
             return False
         values = known_values(node)
-        if values is None:
+        if values is None or any(v.size != t.size for v, t in zip(values, node.outputs, strict=True)):
             return False
         for tensor, value in zip(node.outputs, values, strict=True):
             value = np.asarray(value, tensor.dtype.numpy).reshape(tensor.shape)

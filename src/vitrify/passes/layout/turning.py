@@ -29,6 +29,10 @@ class TurnLayout(Pass):
         self.model = model
         self.turn_inputs, self.turn_outputs = turn_inputs, turn_outputs
 
+    def again(self) -> TurnLayout:
+        """The same pass with an empty record, for the next run."""
+        return TurnLayout(self.model, self.turn_inputs, self.turn_outputs)
+
     def run(self, graph: Graph) -> int:
         """Change regions until none is worth it; returns the number of nodes rewritten."""
         changed = 0
