@@ -78,13 +78,17 @@ def _kind(counts: Counter[str], types: Counter[str]) -> str:
     return "float16" if types["float16"] > types["float"] else "float32"
 
 
+def _extent(position: int, extent: int | str) -> str:
+    return str(extent) if not _is_free(extent) else "N" if position else "1"
+
+
 def _is_free(extent: int | str) -> bool:
     return isinstance(extent, str) or extent < 1
 
 
 def _summary(graph: Any, counts: Counter[str], types: Counter[str], stored: set[str]) -> str:
     rows = [_row(value) for value in graph.input if value.name not in stored]
-    free = [f"--shape {row.name}={','.join('N' if _is_free(d) else str(d) for d in row.shape)}"
-            for row in rows if any(map(_is_free, row.shape))]
+    free = [f"--shape {row.name}={','.join(_extent(i, d) for i, d in enumerate(row.shape))}"
+            for row in rows if any(map(_is_free, row.shape[1:]))]         # a free batch alone becomes 1
     text = f"{_kind(counts, types)} ONNX, {sum(counts.values())} nodes of {len(counts)} kinds"
     return f"{text}; free dimensions: give {' '.join(free)}" if free else text

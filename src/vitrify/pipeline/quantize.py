@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from vitrify.core.findings import Finding, Severity
+from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.results import CalibrationFacts, ComparisonRow, LedgerRow, QuantizeResult
 from vitrify.core.words import counted
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 COMPARED = 1
 """Samples that float and INT8 are compared on: enough to see damage; `vitrify verify` and `build` look closer."""
+
+KERNELS = ("xnnpack", "optimized")
+"""Of the float and the INT8 file: what is quick and near the reference, float sums with the least rounding."""
 
 
 class Made(msgspec.Struct, kw_only=True):
@@ -73,7 +77,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
 
     data.require("calibration")
     recipe = quantization.effective()
-    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
+    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder, shared_child():
         model, ledger = float_model(source, conversion, reporter)
         between = Path(folder) / f"{source.stem}_float.tflite"
         tflite.write(model, between)
@@ -90,7 +94,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
             with step(reporter, "verify") as note:
                 compared.append(compare_files(
                     [between, aside], model.interface or identity_interface(model), data, ConvertOptions(),
-                    reporter.advance, limit=COMPARED, names=["float", target.name], kernels="optimized", tensors=False))
+                    reporter.advance, limit=COMPARED, names=["float", target.name], kernels=KERNELS, tensors=False))
                 note.text = summary(compared[0])
 
         findings = [*result.findings, *write_checked(result.model, target, reporter, look)]

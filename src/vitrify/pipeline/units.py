@@ -129,7 +129,7 @@ def _compare(build: Build, name: str, reference: Path, candidate: str, limit: in
     with build.stage(name) as stage:
         found = compare_files([reference, run.artifact(candidate)], _interface(build), options.data,
                               options.conversion, build.reporter.advance, limit=limit,
-                              names=[reference.name, run.artifact(candidate).name], kernels=_kernels(build))
+                              names=[reference.name, run.artifact(candidate).name], kernels=[_kernels(build)] * 2)
         stage.text = summary(found)
         stage.findings = softened(found.findings) if soften else found.findings
     return found.stages[0]
@@ -214,7 +214,7 @@ def _illustrate(build: Build) -> None:
     with build.stage("illustrate") as stage:
         samples = data.open(interface, PICTURES)
         run.record.pictures = []
-        with (runtimes.open(run.artifact("float"), kernels="optimized") as reference,
+        with (runtimes.open(run.artifact("float"), kernels="xnnpack") as reference,
               runtimes.open(run.artifact("int8"), kernels="optimized") as candidate):
             for number, sample in enumerate(samples):
                 shown = illustrate(interface, sample, reference.run(sample), candidate.run(sample), prepared)

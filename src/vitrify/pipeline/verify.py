@@ -59,14 +59,18 @@ def interface_of(model: Path, conversion: ConvertOptions) -> Interface:
 
 def compare_files(models: Sequence[Path], interface: Interface, data: DataOptions,
                   conversion: ConvertOptions, progress: ProgressCallback, *, limit: int | None = None,
-                  names: Sequence[str] = (), kernels: str | None = None, tensors: bool = True) -> Verification:
-    """Run the models and compare each with the first; ``names`` is what the answer calls them."""
+                  names: Sequence[str] = (), kernels: Sequence[str | None] = (),
+                  tensors: bool = True) -> Verification:
+    """Run the models and compare each with the first.
+
+    ``names`` is what the answer calls them, ``kernels`` with what each is run, by default as ``Stage`` says.
+    """
     from vitrify.verify.compare import Stage, compare
 
     samples = data.open(interface, limit, purpose="comparison")
     called = list(names) or distinct([model.name for model in models])
-    stages = [Stage(name=name, path=path, kernels=kernels if is_tflite(path) else None)
-              for name, path in zip(called, models, strict=True)]
+    stages = [Stage(name=name, path=path, kernels=chosen if is_tflite(path) else None)
+              for name, path, chosen in zip(called, models, kernels or [None] * len(models), strict=True)]
     return compare(stages, samples, shapes=conversion.shapes, values=conversion.values, progress=progress,
                    tensors=tensors)
 

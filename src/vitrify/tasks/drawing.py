@@ -74,7 +74,7 @@ def png(pixels: Array) -> bytes:
     image: Image.Image = Image.fromarray(pixels)
     image = _scaled(image)
     stream = io.BytesIO()
-    image.save(stream, "PNG", optimize=True)
+    image.save(stream, "PNG")
     return stream.getvalue()
 
 
