@@ -98,8 +98,8 @@ def refuse_unquantizable(model: Model) -> None:
 
 
 def _refuse_quantized(graph: Graph) -> None:
-    quantized = [n for n in graph if isinstance(n.op, Quantize) or (isinstance(n.op, Dequantize)
-                                                                   and not _is_half_weight(n))]
+    quantized = [n for n in graph if isinstance(n.op, Quantize)
+                 or (isinstance(n.op, Dequantize) and n.input(0).dtype is not DType.FLOAT16)]
     integers = [t for t in graph.tensors() if t.quantization is not None and t.dtype in (DType.INT8, DType.UINT8)
                 and t.quantization.scale.size]
     if quantized or integers:
