@@ -185,6 +185,8 @@ CASES: dict[str, tuple[type[Pass], Build, list[str]]] = {
                              ["CONV_2D", "RELU", "RESHAPE"]),
     "offset after a reshape": (ReshapeLater, lambda m, x: m.op(ops.Sub(), m.const([1, 2, 3]), m.reshape(
         m.conv(x, 3), 36, 3)), ["CONV_2D", "SUB", "RESHAPE"]),
+    "scalar after a flatten": (ReshapeLater, lambda m, x: add(m, m.reshape(m.conv(x, 3), 1, 108), 2),
+                               ["CONV_2D", "ADD", "RESHAPE"]),
     "offset after a flatten": (ReshapeLater, lambda m, x: m.op(ops.Add(), m.reshape(m.conv(x, 3), 1, 108), m.weights(
         108)), ["CONV_2D", "RESHAPE", "ADD"]),
     "sum of two reshapes": (ReshapeLater, lambda m, x: m.op(ops.Add(), m.reshape(m.conv(x, 3), 1, 36, 3), m.reshape(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vitrify import ops
 from vitrify.ir import Graph, Node, Tensor
+from vitrify.ir.graph import Array
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import RESHAPES, by_constant, constant, only_user, per_channel, producer, swap
 from vitrify.passes.reshapes import reshape_to
@@ -33,9 +34,8 @@ class ReshapeLater(Pass):
         if pair is None:
             return self._join(graph, node)
         source = _reshaped(pair[0], node)
-        assert pair[1].data is not None
-        values = per_channel(pair[1].data, pair[0].shape[-1]) if pair[0].shape else None
-        if source is None or values is None or not source.shape or source.shape[-1] != pair[0].shape[-1]:
+        values = _operand(pair[1], pair[0].shape, source.shape) if source is not None else None
+        if source is None or values is None:
             return False
         factor = constant(pair[1].name, values, pair[1].origin)
         return self._exchange(graph, node, [source, factor] if node.inputs[0] is pair[0] else [factor, source])
@@ -59,6 +59,15 @@ class ReshapeLater(Pass):
         op, target = reshape_to(node)
         swap(graph, node, op, [made.output, target], self.made(node))
         return True
+
+
+def _operand(factor: Tensor, after: tuple[int, ...], before: tuple[int, ...]) -> Array | None:
+    """A constant in the form that it needs before the reshape; None when it varies along an axis that changes."""
+    assert factor.data is not None
+    if factor.size == 1:
+        return factor.data.reshape(())
+    same = bool(after) and bool(before) and after[-1] == before[-1]
+    return per_channel(factor.data, after[-1]) if same else None
 
 
 def _reshaped(tensor: Tensor, node: Node) -> Tensor | None:
