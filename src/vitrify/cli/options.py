@@ -40,8 +40,10 @@ class Outputs(Enum):
 class Calibrator(Enum):
     """How a range is taken from the values seen."""
 
+    MIXED = "mixed"
     MINMAX = "minmax"
     PERCENTILE = "percentile"
+    LEAST_ERROR = "least-error"
 
 
 class Fit(Enum):
