@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from vitrify.core.errors import ModelError, VitrifyError
-from vitrify.core.isolation import Worker, run_isolated
+from vitrify.core.isolation import Worker, run_isolated, shared_child
 
 HERE = Path(__file__).parent
 
@@ -202,3 +202,25 @@ def test_descriptors_are_given_back() -> None:
         with pytest.raises(VitrifyError):
             run_isolated("isolated:exits", 1)
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_workers_in_a_block_share_one_child() -> None:
+    with Worker("outside") as outside, shared_child():
+        with Worker("first") as first, Worker("small", memory_bytes=1 << 30) as small:
+            pids = [worker.call("os:getpid") for worker in (outside, first, small)]
+        with Worker("second") as second:
+            assert second.call("os:getpid") == pids[1]
+        assert run_isolated("os:getpid") == pids[1]
+        assert len(set(pids)) == 3
+        assert outside.call("os:getpid") == pids[0]
+    assert not _alive(pids[1])
+
+
+def test_a_shared_child_that_died_is_replaced() -> None:
+    with shared_child(), Worker("first") as first, Worker("second") as second:
+        before = second.call("os:getpid")
+        with pytest.raises(VitrifyError, match="first died of SIGABRT"):
+            first.call("isolated:aborts")
+        after = second.call("os:getpid")
+        assert after != before
+    assert not _alive(after)

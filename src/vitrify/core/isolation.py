@@ -6,6 +6,9 @@
         worker.call("package.module:run", path, inputs)
         print(worker.log)                                  # what the outside code printed meanwhile
 
+    with shared_child():                                   # one child for all workers inside, one start to pay for
+        ...
+
 The function is named, not passed, since the child is a fresh interpreter that imports it. Errors of ours cross over as
 they are. Findings: ``process.died``, ``process.timeout``, ``process.memory``, ``process.raised``.
 """
@@ -21,7 +24,9 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -60,6 +65,41 @@ def run_isolated(function: str, *args: Any, seconds: float | None = None, memory
         return worker.call(function, *args, seconds=seconds, on_progress=on_progress)
 
 
+class _Home:
+    """Where a child lives: it starts with the first call, and again after it died. One call at a time."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.memory_bytes = memory_bytes
+        self.lock = threading.Lock()
+        self.child: _Child | None = None
+
+    def end(self, log: bytearray) -> None:
+        """End the child and whatever it started, after taking what it printed last."""
+        child, self.child = self.child, None
+        if child is not None:
+            child.drain(log)
+            child.end()
+
+
+_shared: ContextVar[_Home | None] = ContextVar("_shared", default=None)
+
+
+@contextmanager
+def shared_child() -> Iterator[None]:
+    """Let the workers that are made in this block share one child, with the default limit of memory.
+
+    A start costs 0.2 s of CPU, much of it for numpy. What a worker keeps in the child stays until the block ends; when
+    one call kills the child, calls of the others begin in a new one.
+    """
+    home = _Home(DEFAULT_MEMORY_BYTES)
+    token = _shared.set(home)
+    try:
+        yield
+    finally:
+        _shared.reset(token)
+        home.end(bytearray())
+
+
 class Worker:
     """A child process that stays between calls; it starts with the first call and again after it died.
 
@@ -70,9 +110,10 @@ class Worker:
         self.what = what
         self.memory_bytes = memory_bytes
         self.seconds = seconds
-        self._child: _Child | None = None
+        shared = _shared.get()
+        self._is_guest = shared is not None and shared.memory_bytes == memory_bytes
+        self._home = shared if shared is not None and self._is_guest else _Home(memory_bytes)
         self._log = bytearray()
-        self._lock = threading.Lock()
 
     @property
     def log(self) -> str:
@@ -82,7 +123,8 @@ class Worker:
     @property
     def pid(self) -> int | None:
         """The process, None while there is none."""
-        return self._child.process.pid if self._child is not None else None
+        child = self._home.child
+        return child.process.pid if child is not None else None
 
     def call(self, function: str, *args: Any, seconds: float | None = None, what: str = "",
              on_progress: Progress | None = None) -> Any:
@@ -93,14 +135,15 @@ class Worker:
         """
         what = what or self.what
         limit = seconds if seconds is not None else self.seconds
-        with self._lock:
+        home = self._home
+        with home.lock:
             self._log.clear()
-            if self._child is not None and self._child.process.poll() is not None:
-                self.close()      # it was killed between two calls
-            if self._child is None:
-                self._child = _Child(self.memory_bytes)
+            if home.child is not None and home.child.process.poll() is not None:
+                home.end(self._log)      # it was killed between two calls
+            if home.child is None:
+                home.child = _Child(self.memory_bytes)
             call = Call(function, args, on_progress is not None)
-            return self._exchange(self._child, call, what, limit, on_progress)
+            return self._exchange(home.child, call, what, limit, on_progress)
 
     def _exchange(self, child: _Child, call: Call, what: str, seconds: float | None,
                   on_progress: Progress | None) -> Any:
@@ -120,7 +163,7 @@ class Worker:
             if finished:
                 child.drain(self._log)
             else:
-                self.close()      # also on Ctrl-C: nobody waits for this child any more
+                self._home.end(self._log)      # also on Ctrl-C: nobody waits for this child any more
 
     def _send(self, child: _Child, call: Call, what: str) -> None:
         try:
@@ -178,11 +221,9 @@ class Worker:
         return "\n".join(("last output:", *lines[-_TAIL_LINES:])) if lines else "it printed nothing"
 
     def close(self) -> None:
-        """End the child and whatever it started. Calling again starts a new one."""
-        child, self._child = self._child, None
-        if child is not None:
-            child.drain(self._log)
-            child.end()
+        """End the child and whatever it started, unless it is shared. Calling again starts a new one."""
+        if not self._is_guest:
+            self._home.end(self._log)
 
     def __enter__(self) -> Worker:
         return self
