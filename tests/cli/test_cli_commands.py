@@ -212,6 +212,26 @@ def test_build(digits: Path, tmp_path: Path) -> None:
     assert "answers mean nothing" in result.verdict or not result.ok
 
 
+def test_build_of_an_integer_file_goes_on_from_there(model_file: ModelFile, tmp_path: Path) -> None:
+    model = model_file("mltk_int8/image_classification/image_classification.tflite")
+    status, result = answer("build", model, "--target", "imx93", "-o", tmp_path / "run")
+    assert isinstance(result, BuildResult)
+    assert status == 0
+    assert [s.name for s in result.stages] == ["import", "prepare int8", "compile", "report"]
+    assert (tmp_path / "run" / "image_classification_int8.tflite").read_bytes() == model.read_bytes()
+    assert result.coverage.macs == 1.0
+
+
+def test_an_input_becomes_a_constant(model_file: ModelFile, tmp_path: Path) -> None:
+    model = model_file("silero_vad/silero_vad_op18_ifless.onnx")
+    status, result = answer("convert", model, "--shape", "input=1,576", "--shape", "state=2,1,128",
+                            "--value", "sr=16000", "-o", tmp_path / "silero.tflite")
+    assert isinstance(result, ConvertResult)
+    assert status == 0
+    assert {row.name for row in result.inputs} == {"input", "state"}
+    assert "IF" not in result.operators
+
+
 def test_text_for_a_person(int8_file: tuple[Path, QuantizeResult]) -> None:
     ran = run("check", int8_file[0], "--target", "imx93")
     assert ran.status == 0

@@ -37,6 +37,8 @@ CASES = {
     "shape_without_numbers": Refusal("convert {cut} --shape x=a,b", 2, "call.shape", "x=a,b"),
     "shape_with_zero": Refusal("convert {cut} --shape x=1,0", 2, "call.shape", "x=1,0"),
     "shape_twice": Refusal("convert {cut} --shape x=1 --shape x=2", 2, "call.shape", "twice"),
+    "value_without_name": Refusal("convert {cut} --value 16000", 2, "call.value", "--value sr=16000"),
+    "value_without_number": Refusal("convert {cut} --value sr=fast", 2, "call.value", "sr=fast"),
     "std_zero": Refusal("quantize {cut} --std 0", 2, "call.number", "zero"),
     "two_means": Refusal("quantize {cut} --mean 1,2", 2, "call.number", "one number nor three"),
     "missing": Refusal("convert {place}/none.onnx", 2, "file.missing", "none.onnx"),
