@@ -63,9 +63,12 @@ class Histogram:
         if largest <= 0 or not np.isfinite(largest):
             largest = float(np.finfo(np.float32).tiny)
         self._grow(float(2.0 ** np.ceil(np.log2(largest) + 1e-9)))
-        scaled = np.floor(values.astype(np.float64) * (BINS / 2 / self.top))      # a sum first would round -1e-30 to 0
-        bins = np.clip(scaled.astype(np.int64) + BINS // 2, 0, BINS - 1)
-        self.counts += np.bincount(bins, minlength=BINS)
+        scaled = values.astype(np.float64)
+        scaled *= BINS / 2 / self.top
+        np.floor(scaled, out=scaled)                   # before the sum, which would round -1e-30 to 0
+        bins = scaled.astype(np.int64)
+        bins += BINS // 2
+        self.counts += np.bincount(np.clip(bins, 0, BINS - 1, out=bins), minlength=BINS)
 
     def _grow(self, top: float) -> None:
         if self.top == 0:
