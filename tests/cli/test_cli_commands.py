@@ -82,7 +82,7 @@ def test_quantize(int8_file: tuple[Path, QuantizeResult], place: Path) -> None:
     assert result.calibration is not None
     assert (result.calibration.samples, result.calibration.random) == (4, True)
     assert [f.code for f in result.findings] == ["quant.random"]
-    assert 'calibrator = "minmax"' in (place / "recipe.toml").read_text()
+    assert 'input_type = "int8"' in (place / "recipe.toml").read_text()
 
 
 def test_a_saved_recipe_gives_the_same_file(int8_file: tuple[Path, QuantizeResult], digits: Path, place: Path,
