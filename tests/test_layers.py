@@ -31,7 +31,8 @@ def imported(path: Path) -> Iterator[tuple[str, int]]:
     """Yield the packages of vitrify that a file imports, anywhere in it, with the line."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "vitrify" else [node.module]
+            inside = node.module == "vitrify"
+            names = [f"vitrify.{alias.name}" for alias in node.names] if inside else [node.module]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:

@@ -1,1 +1,1 @@
-"""What every layer needs: findings, errors, whole-or-nothing files, child processes, progress. Knows nothing of models."""
+"""What every layer needs: findings, errors, whole files, child processes, progress. Knows nothing of models."""

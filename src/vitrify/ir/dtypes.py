@@ -7,6 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+_BITS = {"INT4": 4, "UINT4": 4, "INT2": 2, "BFLOAT16": 16, "FLOAT8_E4M3FN": 8, "FLOAT8_E5M2": 8}
+"""Bits of the types that numpy does not have."""
+
 
 class DType(Enum):
     """An element type. The value is its number in the TFLite schema's ``TensorType``."""
@@ -47,7 +50,7 @@ class DType(Enum):
         """Bits per element in memory; 0 for types without a size (strings, resources)."""
         if self.numpy is not None:
             return self.numpy.itemsize * 8
-        return {"INT4": 4, "UINT4": 4, "INT2": 2, "BFLOAT16": 16, "FLOAT8_E4M3FN": 8, "FLOAT8_E5M2": 8}.get(self.name, 0)
+        return _BITS.get(self.name, 0)
 
     @property
     def is_float(self) -> bool:

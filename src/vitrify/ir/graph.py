@@ -45,7 +45,8 @@ class Tensor:
                  "quantization", "shape", "shape_signature")
 
     def __init__(self, name: str, dtype: DType, shape: Sequence[int], *, data: Array | None = None,
-                 quantization: Quantization | None = None, origin: Origin = Origin(), is_variable: bool = False) -> None:
+                 quantization: Quantization | None = None, origin: Origin = Origin(),
+                 is_variable: bool = False) -> None:
         self.name = name
         self.dtype = dtype
         self.shape: tuple[int, ...] = tuple(int(d) for d in shape)
@@ -215,7 +216,8 @@ class Graph:
             base = name or (inputs[0].name if inputs and inputs[0] is not None else op.kind)
             names = [*output_names, *(f"{base}_{op.kind.lower()}_{i}" if i else f"{base}_{op.kind.lower()}"
                                       for i in range(len(output_names), len(types)))]
-            outputs = [Tensor(n, t.dtype, t.shape, origin=origin or Origin()) for n, t in zip(names, types, strict=False)]
+            outputs = [Tensor(n, t.dtype, t.shape, origin=origin or Origin())
+                       for n, t in zip(names, types, strict=False)]
         node = Node(op, tuple(inputs), tuple(outputs), name or outputs[0].name if outputs else name, origin or Origin())
         for tensor in node.outputs:
             if tensor.producer is not None:
