@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from cli_runs import parsed, run
 
+import vitrify as vt
 from vitrify.cli.main import call
 from vitrify.core.results import Result
 
@@ -64,6 +65,12 @@ CASES = {
     "recipe_wrong": Refusal("quantize {onnx} --random-calibration --recipe {text}", 2, "recipe.toml"),
     "compile_float": Refusal("compile {onnx} --target imx93 -o {out}", 1, "model.float", "vitrify quantize"),
     "check_float": Refusal("check {onnx} --target imx93", 1, "model.float", "--data"),
+    "convert_compiled": Refusal("convert {compiled} -o {out}", 1, "model.compiled", "made from"),
+    "quantize_compiled": Refusal("quantize {compiled} --random-calibration -o {out}", 1, "model.compiled"),
+    "check_compiled": Refusal("check {compiled} --target imx93", 1, "model.compiled"),
+    "compile_compiled": Refusal("compile {compiled} --target imx93 -o {out}", 1, "model.compiled"),
+    "verify_compiled": Refusal("verify {int8} {compiled} --random-inputs", 1, "model.compiled"),
+    "build_compiled": Refusal("build {compiled} --target imx93 -o {out}", 1, "model.compiled"),
     "unknown_target": Refusal("check {int8} --target imx94", 2, "target.unknown", "imx93"),
     "verify_one_model": Refusal("verify {onnx} --random-inputs", 2, "call.models"),
     "verify_without_data": Refusal("verify {onnx} {int8}", 1, "data.none", "--random-inputs"),
@@ -98,9 +105,10 @@ def names(tmp_path_factory: pytest.TempPathFactory, model_file: ModelFile) -> di
              "cut.onnx": onnx.read_bytes()[:2000], "cut_tflite": int8.read_bytes()[:20_000]}
     for name, content in files.items():
         (place / name).write_bytes(content)
+    vt.compile(int8, "imx93", place / "compiled")
     return {"place": str(place), "out": str(place / "out.tflite"), "nothing": str(nothing), "onnx": str(onnx),
             "int8": str(int8), "cut": str(place / "cut.onnx"),
-            **{name: str(place / name) for name in ("empty", "random", "text", "cut_tflite")}}
+            **{name: str(place / name) for name in ("empty", "random", "text", "cut_tflite", "compiled")}}
 
 
 @pytest.mark.models

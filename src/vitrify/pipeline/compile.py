@@ -11,7 +11,7 @@ from vitrify.core.results import CompileResult, PlacementRow
 from vitrify.pipeline.files import destination, existing
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import coverage_row, estimate_row, memory_row, placement_row
-from vitrify.pipeline.steps import is_tflite, kind_of, prepare_file, step
+from vitrify.pipeline.steps import is_tflite, kind_of, prepare_file, refuse_compiled, step
 
 if TYPE_CHECKING:
     from vitrify.backends.vela import Compiled
@@ -47,7 +47,7 @@ def compile_file(source: Path, target: str, output: Path | None, reporter: Repor
 
 def placed(compiled: Compiled) -> PlacementRow:
     """Turn a compiler's answer into rows, with the cycles of each node."""
-    return placement_row(compiled.placement, {row.node: row.cycles for row in compiled.operators})
+    return placement_row(compiled.placement, [row.cycles for row in compiled.operators])
 
 
 def require_integers(source: Path, target: str) -> None:
@@ -58,11 +58,12 @@ def require_integers(source: Path, target: str) -> None:
     """
     from vitrify import importers, tflite
 
+    refuse_compiled(source)
     if not is_tflite(source):
         importers.load(source)          # refuses what is no model at all
         raise _refusal(source, target, f"{source} is not a TFLite file")
     kind = kind_of(tflite.read(source))
-    if kind not in (*COMPILABLE, "compiled"):
+    if kind not in COMPILABLE:
         raise _refusal(source, target, f"{source} is {kind}: its operators compute in float")
 
 

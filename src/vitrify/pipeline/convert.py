@@ -14,7 +14,7 @@ from vitrify.pipeline.files import destination, existing, rename, staged
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
-from vitrify.pipeline.steps import INTEGER_KINDS, import_model, optimize_model, prepare_file, step
+from vitrify.pipeline.steps import INTEGER_KINDS, import_model, optimize_model, prepare_file, refuse_compiled, step
 
 __all__ = ["ConvertOptions", "convert_file", "float_model", "write_checked"]
 
@@ -46,6 +46,7 @@ def float_model(source: Path, options: ConvertOptions, reporter: Reporter) -> tu
     Raises:
         VitrifyError: it cannot be read, or something in it is not supported.
     """
+    refuse_compiled(source)
     with step(reporter, "import") as note:
         model = import_model(source, options)
         note.text = f"{sum(map(len, model.graphs))} nodes from {source.name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -65,13 +66,13 @@ def coverage_row(coverage: targets.Coverage) -> Coverage:
     return Coverage(nodes=coverage.nodes, macs=coverage.macs, time=coverage.time)
 
 
-def placement_row(placement: targets.Placement, cycles: dict[str, int] | None = None) -> PlacementRow:
-    """Turn a placement into rows; ``cycles`` by node name where they are known."""
+def placement_row(placement: targets.Placement, cycles: Sequence[int]) -> PlacementRow:
+    """Turn a placement into rows; ``cycles`` are those of each verdict's node, whose names need not be unique."""
     verdicts = [
         VerdictRow(node=v.node, operator=v.operator, placement=v.placement, confidence=v.confidence,
                    rules=[RuleRow(code=r.code, headline=r.headline, why=r.why, help=r.help) for r in v.rules],
-                   origin=list(v.origin), cycles=(cycles or {}).get(v.node))
-        for v in placement.verdicts]
+                   origin=list(v.origin), cycles=spent)
+        for v, spent in zip(placement.verdicts, cycles, strict=True)]
     partitions = [PartitionRow(index=p.index, placement=p.placement, nodes=list(p.nodes), bytes_in=p.bytes_in,
                                bytes_out=p.bytes_out, time_ms=p.time_ms) for p in placement.partitions]
     return PlacementRow(npu=placement.count("npu"), cpu=placement.count("cpu"), folded=placement.count("folded"),

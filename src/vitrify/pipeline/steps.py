@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vitrify.core.errors import ModelError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import ProgressCallback, Reporter
 from vitrify.core.results import CalibrationFacts
@@ -57,6 +58,23 @@ def is_tflite(path: Path) -> bool:
         return stream.read(8)[4:] == b"TFL3"
 
 
+def refuse_compiled(path: Path) -> None:
+    """Refuse a file that holds graphs compiled for an NPU: nothing but that NPU can run or read them.
+
+    Raises:
+        ModelError: it does.
+    """
+    if not is_tflite(path):
+        return
+    from vitrify import tflite
+    from vitrify.backends.vela.compiled import npu_graphs
+
+    if npu_graphs(path) or kind_of(tflite.read(path)) == "compiled":
+        raise ModelError.of("model.compiled", f"{path} is compiled for an NPU already", where=str(path),
+                            why="its NPU operators run on that chip only; nothing here can look into them",
+                            help=f"give the file that it was made from; `vitrify inspect {path}` says what it holds")
+
+
 def kind_of(model: Model) -> str:
     """Return the kind of a model, in the words of the command line."""
     from vitrify.tflite import classify
@@ -88,8 +106,6 @@ def prepare_file(path: Path, *, invoke: bool = True) -> list[Finding]:
 
     findings = list(prepare(path, invoke=invoke))
     if any(f.severity is Severity.ERROR for f in findings):
-        from vitrify.core.errors import ModelError
-
         raise ModelError(findings)
     return findings
 

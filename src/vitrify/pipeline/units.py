@@ -26,6 +26,7 @@ from vitrify.pipeline.steps import (
     optimize_model,
     prepare_file,
     quantize_model,
+    refuse_compiled,
 )
 from vitrify.pipeline.verify import compare_files, softened, summary
 
@@ -49,6 +50,7 @@ def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:
     Raises:
         DataError: the model needs calibration and there is no data.
     """
+    refuse_compiled(options.model)
     if _is_integer(options.model):
         return [TAKE, PREPARE_INT8, COMPILE]
     options.data.require("calibration")

@@ -16,7 +16,7 @@ from vitrify.core.words import decibels
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.resources import Meter
-from vitrify.pipeline.steps import is_tflite, step
+from vitrify.pipeline.steps import is_tflite, refuse_compiled, step
 
 if TYPE_CHECKING:
     from vitrify.ir import Interface
@@ -35,7 +35,7 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
         raise UsageError.of("call.models", f"{len(models)} model given, a comparison needs two or more",
                             help="vitrify verify model.onnx model_int8.tflite --data FOLDER")
     for model in models:
-        existing(model)
+        refuse_compiled(existing(model))
     data.require("comparison")
     with step(shown, "open") as note:
         interface = interface_of(models[0], conversion)
