@@ -9,8 +9,8 @@ from typing import Literal
 
 from vitrify.core.errors import ModelError
 from vitrify.ir import Ledger, Model
+from vitrify.ir.naming import make_names_unique
 from vitrify.passes.base import Pass, Runner
-from vitrify.passes.graphs import make_names_unique
 from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.misfits import misfits
 from vitrify.passes.tables import CLEANUP, FUSION, LAYOUT, PATTERNS

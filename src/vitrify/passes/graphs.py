@@ -134,18 +134,3 @@ def per_channel(data: Array, channels: int) -> Array | None:
     if data.ndim and data.shape[-1] == channels and data.size == channels:
         return data.reshape(channels)
     return None
-
-
-def make_names_unique(graph: Graph) -> None:
-    """Rename activations that share a name; inputs and outputs keep theirs."""
-    seen = {tensor.name for tensor in (*graph.inputs, *graph.outputs)}
-    used: dict[str, int] = {}
-    for node in graph:
-        for tensor in node.outputs:
-            if tensor.is_output:
-                continue
-            base = tensor.name
-            while tensor.name in seen:
-                used[base] = used.get(base, 1) + 1
-                tensor.name = f"{base}_{used[base]}"
-            seen.add(tensor.name)

@@ -9,6 +9,7 @@ from vitrify.core.errors import DataError, ModelError, UnsupportedError
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import DType, Graph, Ledger, LedgerEntry, Model, Node
 from vitrify.ir.ledger import Exactness
+from vitrify.ir.naming import make_names_unique
 from vitrify.ir.validation import validate
 from vitrify.ops import Dequantize, Quantize
 from vitrify.quant.applying import apply
@@ -62,6 +63,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     planned = plan(graph, statistics, recipe)
     apply(graph, planned)
     convert_boundary(graph, recipe)
+    make_names_unique(graph)
     validate(made)
     ledger.add(LedgerEntry(name="quantize", summary="float32 to int8, weights symmetric, activations with zero point",
                            changes=len(planned.activations), nodes_before=before, nodes_after=len(graph),
