@@ -10,7 +10,7 @@ import pytest
 
 from vitrify.ir import InputBinding, Interface, OutputBinding, Part
 from vitrify.tasks.detection import Box, anchors, decode, head_rows, matched
-from vitrify.tasks.illustration import Preparation, illustrate
+from vitrify.tasks.illustration import Preparation, illustrate, interest
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -92,6 +92,16 @@ def test_illustrating(name: str) -> None:
         assert Image.open(io.BytesIO(content)).size[0] >= 64
     if task == "classification":
         assert shown.float_scores[0][1] == 1.0
+
+
+def test_what_is_worth_showing() -> None:
+    full, empty = head([(32, 32, 16, 8, 1, 0.9), (10, 10, 8, 8, 0, 0.5)]), head([])
+    interface, sample = _interface((1, 3, 64, 64), full.shape), {"x": np.zeros((1, 3, 64, 64), np.float32)}
+    assert interest(interface, sample, {"y": full}) == pytest.approx(1.4)
+    assert interest(interface, sample, {"y": empty}) == 0
+    low, high = np.zeros((1, 1, 32, 32), np.float32), np.ones((1, 1, 32, 32), np.float32)
+    assert interest(interface, sample, {"y": high}) > interest(interface, sample, {"y": low})
+    assert interest(interface, sample, {"y": np.ones((1, 10), np.float32)}) == 0
 
 
 def test_preparation_is_undone() -> None:

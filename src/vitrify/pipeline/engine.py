@@ -17,6 +17,7 @@ from vitrify.core.progress import Reporter, Silent
 from vitrify.core.results import RunRecord, StageRecord
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.run import Memory, Run
+from vitrify.pipeline.versions import code
 
 Options = TypeVar("Options")
 
@@ -94,8 +95,9 @@ def carry_out(context: Context[Options], units: list[Unit[Options]], after: tupl
     run = context.run
     run.record.stages = [StageRecord(name=name) for name in (*(s for unit in units for s in unit.stages), *after)]
     run.save()
+    made_by = [run.record.versions, code()]
     for unit in units:
-        key = hash_value({"versions": run.record.versions, "unit": unit.name, "reads": unit.key(context)})
+        key = hash_value({"made by": made_by, "unit": unit.name, "reads": unit.key(context)})
         memory = run.recall(unit.name)
         if memory is not None and memory.key == key and all(map(run.holds, memory.record.artifacts.values())):
             _reuse(context, unit, memory.record)

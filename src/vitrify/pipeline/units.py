@@ -38,7 +38,8 @@ Build = Context[BuildOptions]
 
 FLOAT_SAMPLES, INT8_SAMPLES = 2, 8
 """Most samples that are compared: float forms differ by roundings alike on all; int8 needs a few."""
-PICTURES = 3
+LOOKED_AT, PICTURES = 8, 3
+"""Samples looked at for the page, and the most of them that are shown: those with most found in them."""
 CHECKPOINT = ".calibration.npz"
 HEAVY_MACS = 400_000_000
 """Above this LiteRT's reference kernels take a second or more for a sample, so its quick ones stand in for them."""
@@ -209,21 +210,26 @@ def _compile(build: Build) -> None:
 
 def _illustrate(build: Build) -> None:
     from vitrify import runtimes
-    from vitrify.tasks.illustration import Preparation, illustrate
+    from vitrify.tasks.illustration import Preparation, illustrate, interest
 
     run, data, interface = build.run, build.options.data, _interface(build)
     prepared = Preparation(data.mean, data.std, data.color == "bgr")
     with build.stage("illustrate") as stage:
-        samples = data.open(interface, PICTURES)
+        samples = data.open(interface, LOOKED_AT)
         run.record.pictures = []
         with (runtimes.open(run.artifact("float"), kernels="xnnpack") as reference,
               runtimes.open(run.artifact("int8"), kernels="optimized") as candidate):
+            ranks = [(-interest(interface, sample, reference.run(sample)), number)
+                     for number, sample in enumerate(samples)]
+            chosen = {number for _, number in sorted(ranks)[:PICTURES]}
             for number, sample in enumerate(samples):
+                if number not in chosen:
+                    continue
                 shown = illustrate(interface, sample, reference.run(sample), candidate.run(sample), prepared)
                 if shown is not None:
                     name = Path(samples.name(number)).name
                     run.record.pictures.append(_save(build, number, name, shown))
-                build.reporter.advance(number + 1, len(samples))
+                build.reporter.advance(len(run.record.pictures), len(chosen))
         stage.text = counted(len(run.record.pictures), "sample")
 
 

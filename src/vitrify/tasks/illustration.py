@@ -58,6 +58,21 @@ def illustrate(interface: Interface, inputs: Mapping[str, Array], reference: Map
     return None if ground is None else Illustration("picture", drawing.png(ground))
 
 
+def interest(interface: Interface, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> float:
+    """Return how much there is to see in a sample's outputs: boxes found, or how much of a map is high; else 0."""
+    ground = _ground(interface, inputs, Preparation())
+    if ground is None:
+        return 0.0
+    for output in outputs.values():
+        rows = head_rows(output, *ground.shape[:2])
+        if rows is not None:
+            return sum(box.score for box in decode(rows))
+        plane = _plane(output)
+        if plane is not None:
+            return float(np.abs(plane).mean())
+    return 0.0
+
+
 def _ground(interface: Interface, inputs: Mapping[str, Array], prepared: Preparation) -> Array | None:
     """The input as a picture, when there is one input that looks like one."""
     if len(interface.inputs) != 1:
