@@ -30,12 +30,14 @@ VITRIFY = str(Path(sys.executable).parent / "vitrify")
 
 @dataclass(frozen=True)
 class Case:
-    """A model to convert: where it is fetched, and its fixed input."""
+    """A model to convert: where it is fetched, its fixed input, and how pixels in 0..1 become its values."""
 
     name: str
     file: str
     input: str
     shape: tuple[int, int, int, int]
+    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    std: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
     @property
     def shape_text(self) -> str:
@@ -45,8 +47,10 @@ class Case:
 
 CASES = [
     Case("yolov8n_640", "nudenet_yolov8n/320n.onnx", "images", (1, 3, 640, 640)),
-    Case("efficientnet_lite0", "efficientnet_lite0/efficientnet_lite0.onnx", "input", (1, 3, 224, 224)),
-    Case("ppocr_det_640", "ppocr_v4/ch_PP-OCRv4_det_infer.onnx", "x", (1, 3, 640, 640)),
+    Case("efficientnet_lite0", "efficientnet_lite0/efficientnet_lite0.onnx", "input", (1, 3, 224, 224),
+         (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    Case("ppocr_det_640", "ppocr_v4/ch_PP-OCRv4_det_infer.onnx", "x", (1, 3, 640, 640), (0.485, 0.456, 0.406),
+         (0.229, 0.224, 0.225)),
 ]
 PHOTOS = ["skimage_photos", "ultralytics_photos", "foolbox_samples"]
 
@@ -67,13 +71,14 @@ def peer(name: str) -> Path:
 
 
 def samples(case: Case, work: Path) -> Path:
-    """Write 16 crops of real photos as float32[16,3,H,W] in 0..1."""
+    """Write 16 real photos as float32[16,3,H,W], in the values that the model was trained on."""
     files = sorted(p for f in PHOTOS for p in (CACHE / "models" / f).glob("*") if p.suffix in (".jpg", ".png")
                    and (f != "foolbox_samples" or p.name.startswith("imagenet")))[:16]
     height, width = case.shape[2:]
     arrays = [np.asarray(Image.open(p).convert("RGB").resize((width, height)), np.float32) / 255 for p in files]
     path = work / "samples.npy"
-    np.save(path, np.stack(arrays).transpose(0, 3, 1, 2))
+    values = (np.stack(arrays) - np.array(case.mean, np.float32)) / np.array(case.std, np.float32)
+    np.save(path, values.transpose(0, 3, 1, 2))
     return path
 
 
