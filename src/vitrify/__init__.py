@@ -9,7 +9,9 @@ What stands in ``__all__`` is public; it is loaded when it is first used, so tha
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from vitrify._version import __version__
@@ -32,6 +34,17 @@ _HOMES = {
     "Recipe": "vitrify.quant",
     "VitrifyError": "vitrify.core.errors",
 }
+
+
+class _Front(ModuleType):
+    """Keeps a public function in its place when the package of the same name (``vitrify.verify``) is imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in __all__ and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Front
 
 
 def __getattr__(name: str) -> Any:

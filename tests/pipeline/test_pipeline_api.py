@@ -22,6 +22,13 @@ def test_all_is_what_is_public() -> None:
     assert vt.__all__ == sorted(vt.__all__)
 
 
+def test_a_package_of_the_same_name_hides_no_function() -> None:
+    code = ("import vitrify as vt, vitrify.verify.metrics; print(callable(vt.verify)); "
+            "from vitrify.verify.gate import Gate; from vitrify import verify; print(verify.__module__)")
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stdout.split() == ["True", "vitrify.api"], ran.stderr
+
+
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(AttributeError, match="module 'vitrify' has no attribute 'frobnicate'"):
         _ = vt.frobnicate
