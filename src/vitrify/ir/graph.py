@@ -85,6 +85,10 @@ class Tensor:
         """The (node, input position) pairs that read this tensor; a copy, so editing while walking is safe."""
         return list(self._uses.values())
 
+    def is_read_by(self, node: Node, index: int) -> bool:
+        """True when the tensor knows that it is this input of this node."""
+        return (id(node), index) in self._uses
+
     @property
     def users(self) -> list[Node]:
         """The nodes that read this tensor, each once."""

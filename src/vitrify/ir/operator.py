@@ -29,7 +29,8 @@ def attributes(cls: T) -> T:
     here they inherit the methods of ``Operator``.
     """
     made: Any = dataclass(init=False, repr=False, eq=False)(cls)
-    made._defaults = {f.name: f.default for f in fields(made)}
+    made._names = {f.name: None for f in fields(made)}
+    made._defaults = {f.name: f.default for f in fields(made) if f.default is not MISSING}
     made._compared = tuple(f.name for f in fields(made) if f.compare)
     return cls
 
@@ -53,20 +54,28 @@ class Operator:
     versions: ClassVar[dict[DType, int]] = {}
     """The version that each element type of the first input needs; 1 for all others."""
 
+    _names: ClassVar[dict[str, None]]
     _defaults: ClassVar[dict[str, Any]]
     _compared: ClassVar[tuple[str, ...]]
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        names = tuple(self._defaults)
+        found = {**self._defaults, **named}
+        if values or found.keys() != self._names.keys():
+            found = self._bound(values, named)
+        self.__dict__.update(found)
+
+    def _bound(self, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """Give values that come by position their names, as a call of a function would."""
+        names = tuple(self._names)
         found = self._defaults | dict(zip(names, values, strict=False)) | named
         wrong = [*values[len(names):], *(found.keys() - names), *(named.keys() & names[:len(values)])]
-        missing = [name for name, value in found.items() if value is MISSING]
+        missing = [name for name in names if name not in found]
         if wrong or missing:
             raise TypeError(f"{type(self).__name__} takes {', '.join(names) or 'nothing'}; "
                             + (f"cannot take {wrong}" if wrong else f"misses {missing}"))
-        self.__dict__.update(found)
+        return found
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to '{name}' of {self}; use dataclasses.replace")

@@ -21,7 +21,7 @@ def problems(graph: Graph) -> list[Finding]:
         for index, tensor in enumerate(node.inputs):
             if tensor is None:
                 continue
-            if (node, index) not in tensor.uses:
+            if not tensor.is_read_by(node, index):
                 report(f"input {index} '{tensor.name}' does not know that it is read", where)
             if tensor.producer is not None and id(tensor) not in made:
                 report(f"input '{tensor.name}' is read before it is made", where)

@@ -27,13 +27,19 @@ class Duplicates(Pass):
 
     def run(self, graph: Graph) -> int:
         """Walk in order, so that duplicates of duplicates meet."""
+        alone: dict[Any, Node] = {}
         seen: dict[Any, Node] = {}
         changed = 0
         for node in graph:
             if not is_pure(node) or not node.outputs:
                 continue
-            key = (node.op, tuple(map(_key, node.inputs)), tuple((t.type, t.quantization) for t in node.outputs))
-            first = seen.setdefault(key, node)
+            # Constants are read only where operator and computed inputs agree already, which is rare.
+            coarse = (type(node.op), *(id(t) for t in node.inputs if t is not None and t.data is None))
+            other = alone.setdefault(coarse, node)
+            if other is node:
+                continue
+            seen.setdefault(_key(other), other)
+            first = seen.setdefault(_key(node), node)
             if first is node or any(t.is_output for t in node.outputs):
                 continue
             for old, new in zip(node.outputs, first.outputs, strict=True):
@@ -78,7 +84,12 @@ class SharedConstants(Pass):
         return changed
 
 
-def _key(tensor: Tensor | None) -> Any:
+def _key(node: Node) -> Any:
+    """What tells one computation from another."""
+    return node.op, tuple(map(_content, node.inputs)), tuple((t.type, t.quantization) for t in node.outputs)
+
+
+def _content(tensor: Tensor | None) -> Any:
     """What tells one input from another."""
     if tensor is None or tensor.data is None or tensor.data.nbytes > SMALL:
         return id(tensor)

@@ -119,6 +119,8 @@ def _is_bridge(node: Node) -> bool:
 
 def _is_unpacking(node: Node | None) -> bool:
     """True when the node turns a stored constant into the one that is computed with."""
+    if node is None or not isinstance(node.op, (Dequantize, Densify)):
+        return False                        # almost all nodes
     for _ in range(_UNPACKING_STEPS):
         source = node.optional(0) if node is not None and isinstance(node.op, (Dequantize, Densify)) else None
         if source is None:
