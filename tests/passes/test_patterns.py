@@ -17,6 +17,8 @@ from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToCli
 from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.concats import MergeConcats
 from vitrify.passes.dead_code import DeadCode
+from vitrify.passes.div_no_nan import DivNoNan
+from vitrify.passes.division import DivToRsqrt
 from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
 from vitrify.passes.gelu import TanhGelu
@@ -88,10 +90,44 @@ def tanh_gelu(m: Maker, x: Tensor, cubic: float = 0.044715) -> Tensor:
     return m.op(ops.Mul(), mul(m, x, 0.5), add(m, m.op(ops.Tanh(), inner), 1))
 
 
+def total(m: Maker, x: Tensor) -> Tensor:
+    return m.op(ops.Sum(keep_dims=True), x, m.ints(3))
+
+
+def above_least(m: Maker, x: Tensor) -> Tensor:
+    return m.op(ops.Sub(), x, m.op(ops.ReduceMin(keep_dims=True), x, m.ints(1, 2, 3)))
+
+
+def div_no_nan(m: Maker, x: Tensor, divisor: Tensor | None = None, otherwise: float = 0.0) -> Tensor:
+    divisor = m.op(ops.ReduceMax(keep_dims=True), x, m.ints(1, 2, 3)) if divisor is None else divisor
+    is_zero = m.op(ops.Equal(), divisor, m.const(0.0))
+    return m.op(ops.SelectV2(), is_zero, m.const(otherwise), m.op(ops.Div(), x, divisor))
+
+
 CASES: dict[str, tuple[type[Pass], Build, list[str]]] = {
     "div": (DivToMul, lambda m, x: m.op(ops.Div(), x, m.const([1, 2, 3, 6])), ["MUL"]),
     "div by zero": (DivToMul, lambda m, x: m.op(ops.Div(), add(m, x, 9), m.const([1, 2, 0, 6])), ["ADD", "DIV"]),
     "constant over x": (DivToMul, lambda m, x: m.op(ops.Div(), m.const(1.0), x), ["DIV"]),
+    "over a sum of exponentials": (DivToRsqrt, lambda m, x: m.op(ops.Div(), x, total(m, m.op(ops.Exp(), x))),
+                                   ["EXP", "SUM", "RSQRT", "MUL", "MUL"]),
+    "over an absolute value, relu": (DivToRsqrt, lambda m, x: m.op(
+        ops.Div(fused_activation_function=Activation.RELU), x, m.op(ops.Abs(), x)), ["ABS", "RSQRT", "MUL", "MUL"]),
+    "over the distance from the least": (DivToRsqrt, lambda m, x: m.op(ops.Div(), x, add(m, above_least(m, x), 1)),
+                                         ["REDUCE_MIN", "SUB", "ADD", "RSQRT", "MUL", "MUL"]),
+    "over any sign": (DivToRsqrt, lambda m, x: m.op(ops.Div(), x, m.op(ops.Tanh(), x)), ["TANH", "DIV"]),
+    "over a difference": (DivToRsqrt, lambda m, x: m.op(ops.Div(), x, m.op(ops.Sub(), x, total(m, x))),
+                          ["SUM", "SUB", "DIV"]),
+    "by the greatest": (DivNoNan, lambda m, x: div_no_nan(m, above_least(m, x)),
+                        ["REDUCE_MIN", "SUB", "REDUCE_MAX", "MAXIMUM", "RSQRT", "MUL", "MUL"]),
+    "by the greatest, all zero": (DivNoNan, lambda m, x: div_no_nan(
+        m, m.op(ops.Relu(), mul(m, m.op(ops.Abs(), x), -1))),
+                                  ["ABS", "MUL", "RELU", "REDUCE_MAX", "MAXIMUM", "RSQRT", "MUL", "MUL"]),
+    "by the greatest of any sign": (DivNoNan, lambda m, x: div_no_nan(m, m.op(ops.Tanh(), x)),
+                                    ["TANH", "REDUCE_MAX", "EQUAL", "DIV", "SELECT_V2"]),
+    "by something else": (DivNoNan, lambda m, x: div_no_nan(m, m.op(ops.Abs(), x), total(m, m.op(ops.Abs(), x))),
+                          ["ABS", "ABS", "SUM", "EQUAL", "DIV", "SELECT_V2"]),
+    "where one instead of zero": (DivNoNan, lambda m, x: div_no_nan(m, m.op(ops.Abs(), x), otherwise=1.0),
+                                  ["ABS", "REDUCE_MAX", "EQUAL", "DIV", "SELECT_V2"]),
     "sub": (SubToAdd, lambda m, x: m.op(ops.Sub(), x, m.const([1, 2, 3, 4])), ["ADD"]),
     "constant minus x": (SubToAdd, lambda m, x: m.op(ops.Sub(), m.const(1.0), x), ["SUB"]),
     "mul of mul": (MergeConstants, lambda m, x: mul(m, mul(m, x, 2), 1, 2, 3, 4), ["MUL"]),

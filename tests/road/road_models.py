@@ -81,13 +81,14 @@ def speech(find: Find) -> Array:
 
 
 def notes(find: Find, folder: Path) -> None:
-    """Two seconds of talk and of chords, at the rate that the network takes."""
+    """Two seconds of talk and of chords, in 16 bits, at the rate that the network takes."""
     count, rate = 43844, 22050
     time = np.arange(count) / rate
     talk = np.interp(np.arange(count) / rate + 8, np.arange(len(speech(find))) / 16000, speech(find))
     chords = [sum(np.sin(2 * np.pi * f * time) * np.exp(-time) for f in tones) / len(tones)
               for tones in ((440.0,), (261.6, 329.6, 392.0), (110.0,), (220.0, 277.2, 329.6, 440.0))]
-    np.save(folder / "sounds.npy", np.stack([talk, *chords]).astype(np.float32)[..., None])
+    sounds = np.rint(np.stack([talk, *chords]) * 32767) / 32768
+    np.save(folder / "sounds.npy", sounds.astype(np.float32)[..., None])
 
 
 ROAD = {

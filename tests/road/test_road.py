@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from road_models import ROAD, Find, normalized_digits
 
 import vitrify as vt
+from vitrify.core.findings import Severity
 from vitrify.core.results import RunRecord
 from vitrify.data.preprocess import PictureShape, read_picture
 from vitrify.runtimes import open as open_model
@@ -84,7 +86,7 @@ def test_float_equals_the_source_and_int8_is_whole_and_compiled(road: Callable[[
     assert road(name).file("report").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("name", [n for n in ROAD if n != "basic_pitch"])
+@pytest.mark.parametrize("name", ROAD)
 def test_no_transpose_is_left(road: Callable[[str], Road], name: str) -> None:
     record = road(name).record
     assert record.float_model is not None
@@ -160,3 +162,40 @@ def test_digits_lose_at_most_a_tenth_of_a_point(road: Callable[[str], Road], mod
         right[kind] = float(np.mean(np.array(found) == labels))
     assert right["float"] > 0.99
     assert right["int8"] >= right["float"] - 0.001
+
+
+PRESENT = 0.3
+TONES = {1: (69,), 2: (60, 64, 67), 3: (45,), 4: (57, 61, 64, 69)}
+"""The chords of ``notes`` by sample: MIDI numbers. Sample 0 is talk."""
+
+
+def test_int8_keeps_the_notes_of_chords(road: Callable[[str], Road]) -> None:
+    """Every note that float hears in a frame int8 hears too, and few others; single tones are told in every frame."""
+    run = road("basic_pitch")
+    sounds = np.load(run.data / "sounds.npy")
+    with open_model(run.source) as source, open_model(run.file("int8"), kernels="reference") as int8:
+        for number, tones in TONES.items():
+            inputs = {"serving_default_input_2:0": sounds[number][None]}
+            expected, given = (m.run(inputs)["StatefulPartitionedCall:1"][0] for m in (source, int8))
+            heard, kept = expected > PRESENT, given > PRESENT
+            assert heard.any(axis=1).mean() > 0.8
+            assert (heard & kept).sum() >= 0.99 * heard.sum(), tones
+            assert (heard & kept).sum() >= 0.75 * kept.sum(), tones
+            if len(tones) == 1:
+                frames = heard.any(axis=1)
+                assert (expected.argmax(axis=1) == given.argmax(axis=1))[frames].all(), tones
+                assert set(given.argmax(axis=1)[frames] + 21) == set(tones)
+
+
+def test_a_spectrum_of_130_db_is_said_to_be_too_much_for_int8(road: Callable[[str], Road]) -> None:
+    """Quiet parts are lost: the build says why, and that its outputs are not good, onsets least of all."""
+    record = road("basic_pitch").record
+    findings = [f for stage in record.stages for f in stage.findings]
+    (finding,) = [f for f in findings if f.code == "quant.decibels"]
+    assert re.fullmatch(r"the logarithm spans 13\d dB, int8 amplitudes span 48 dB", finding.headline)
+    assert record.status == "failed"
+    assert {f.code for f in findings if f.severity is Severity.ERROR} == {"verify.output"}
+    assert record.verify_int8 is not None
+    found = [output.sqnr_db or 0.0 for output in record.verify_int8.outputs]
+    assert all(8 <= value < 15 for value in found), found
+    assert record.coverage.nodes == 1.0

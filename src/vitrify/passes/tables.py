@@ -7,6 +7,8 @@ from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.base import Pass
 from vitrify.passes.concats import MergeConcats
 from vitrify.passes.dead_code import DeadCode
+from vitrify.passes.div_no_nan import DivNoNan
+from vitrify.passes.division import DivToRsqrt
 from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
 from vitrify.passes.gelu import TanhGelu
@@ -40,6 +42,8 @@ PATTERNS: tuple[type[Pass], ...] = (
     NegToMul,
     SquareToMul,
     DivToMul,
+    DivNoNan,
+    DivToRsqrt,
     SubToAdd,
     ClipToRelu,
     HardSigmoid,

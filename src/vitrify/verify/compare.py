@@ -120,7 +120,7 @@ def compare(stages: Sequence[Stage], samples: Iterable[Mapping[str, Array]], *,
             seen = reference.observe(sample, wanted if traced else [])
             for each in compared:
                 each.add(sample, seen, traced)
-            if not done:
+            if traced:
                 _set_floors(compared, reference, sample, seen)
             done += 1
             if progress is not None:
@@ -145,12 +145,13 @@ def _conclude(reference: Stage, compared: Sequence[Compared], samples: int) -> V
 
 def _set_floors(compared: Sequence[Compared], reference: Runtime, sample: Mapping[str, Array],
                 seen: Observation) -> None:
-    """Measure how much the reference itself magnifies a rounding, where a gate asks for it."""
+    """Measure how much the reference itself magnifies a rounding, at most, where a gate asks for it."""
     if all(each.gate.floor_margin_db is None for each in compared):
         return
     nudged = reference.run({name: _nudge(array) for name, array in sample.items()})
     for pair in (pair for each in compared for pair in each.outputs):
-        pair.floor_db = sqnr_db(seen.outputs[pair.reference], nudged[pair.reference])
+        floor = sqnr_db(seen.outputs[pair.reference], nudged[pair.reference])
+        pair.floor_db = floor if pair.floor_db is None else min(floor, pair.floor_db)
 
 
 def _nudge(array: Array) -> Array:

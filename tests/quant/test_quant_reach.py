@@ -1,0 +1,112 @@
+"""Logarithms of power and divisions in int8: what keeps its answer, and what is said where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from quant_graphs import Net, kinds, run, statistics_of
+
+import vitrify.ops as ops
+from vitrify.core.errors import ModelError
+from vitrify.ir import Model, Tensor
+from vitrify.passes import optimize
+from vitrify.quant import quantize
+
+Array = np.ndarray[Any, np.dtype[Any]]
+EPSILON = 1e-10
+
+
+def spectrum(net: Net, parts: int, *, minus: bool = False) -> Model:
+    """The logarithm of the power of ``parts`` components."""
+    x = net.add(ops.Mul(), net.x, net.constant(3.0))
+    squared = net.add(ops.Mul(), x, net.x if minus else x)
+    power = squared
+    if parts > 1:
+        mean = net.add(ops.Mean(), squared, net.constant([2]))
+        power = net.add(ops.Mul(), mean, net.constant(float(parts)))
+    return net.model(net.add(ops.Log(), net.add(ops.Add(), power, net.constant(EPSILON))))
+
+
+def loud_and_quiet(parts: int) -> dict[str, Array]:
+    """Components whose amplitude falls over 60 dB along the axis, all phases."""
+    random = np.random.default_rng(0)
+    angle = random.uniform(0, 2 * np.pi, (1, 400))
+    length = 10.0 ** (-60 / 20 * np.linspace(0, 1, 400))
+    both = np.stack([length * np.cos(angle), length * np.sin(angle)], axis=2)
+    return {"x": (both if parts == 2 else length.reshape(1, 400, 1)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_upper_forty_decibels_keep_their_logarithm(parts: int, tmp_path: Path) -> None:
+    model = spectrum(Net(1, 400, parts), parts)
+    sample = loud_and_quiet(parts)
+    result = quantize(model, statistics_of(model, tmp_path, arrays=[sample]))
+    assert "MEAN" not in kinds(result.model)
+    (wanted,), (found,) = run(model, sample, "fast").values(), run(result.model, sample).values()
+    top = wanted.max()
+    loud = wanted > top - 36 / 10 * np.log(10)
+    step = (top - np.log(EPSILON)) / 255
+    rounding = 2 * np.log1p(4 * np.exp((top - 36 / 10 * np.log(10) - top) / -2) / 255)
+    assert np.abs(found - wanted)[loud].max() <= 2 * step + (0.16 if parts == 2 else 0.0) + rounding
+    assert loud.mean() > 0.5
+    (finding,) = [f for f in result.findings if f.code == "quant.decibels"]
+    assert finding.headline == "the logarithm spans 60 dB, int8 amplitudes span 48 dB"
+
+
+def test_a_product_of_two_things_stays(tmp_path: Path) -> None:
+    net = Net(1, 400, 1)
+    model = net.model(net.add(ops.Log(), net.add(ops.Add(), net.add(ops.Mul(), net.x, net.add(ops.Abs(), net.x)),
+                                                 net.constant(2.0))))
+    result = quantize(model, statistics_of(model, tmp_path))
+    assert "ABS" in kinds(result.model)
+    assert kinds(result.model).count("LOG") == 1
+    assert not result.findings
+
+
+def over(divisor: Callable[[Net, Tensor], Tensor]) -> Callable[[Net], Model]:
+    return lambda net: net.model(net.add(ops.Tanh(), net.add(ops.Div(), net.x, divisor(net, net.x))))
+
+
+def shifted(net: Net, x: Tensor, by: float) -> Tensor:
+    return net.add(ops.Add(), net.add(ops.Tanh(), x), net.constant(by))
+
+
+@pytest.mark.parametrize(("divisor", "codes"), [
+    (lambda n, x: net_abs(n, x, 1.0), []),
+    (lambda n, x: net_abs(n, x, 0.01), ["quant.reciprocal"]),
+], ids=["far", "near zero"])
+def test_divisors_near_zero_are_told(divisor: Callable[[Net, Tensor], Tensor], codes: list[str],
+                                     tmp_path: Path) -> None:
+    model = over(divisor)(Net(1, 8, 8, 3))
+    optimize(model)
+    assert "DIV" not in kinds(model)
+    result = quantize(model, statistics_of(model, tmp_path))
+    assert [f.code for f in result.findings] == codes
+    sample = {"x": np.random.default_rng(1).uniform(-1, 1, (1, 8, 8, 3)).astype(np.float32)}
+    (wanted,), (found,) = run(model, sample, "fast").values(), run(result.model, sample).values()
+    if not codes:
+        assert np.abs(found - wanted).max() < 0.03      # a few steps of 1/128
+
+
+def net_abs(net: Net, x: Tensor, by: float) -> Tensor:
+    return net.add(ops.Add(), net.add(ops.Abs(), x), net.constant(by))
+
+
+def test_a_division_through_zero_is_refused(tmp_path: Path) -> None:
+    net = Net(1, 8, 8, 3)
+    model = over(lambda n, x: shifted(n, x, 0.1))(net)
+    statistics = statistics_of(model, tmp_path)
+    with pytest.raises(ModelError, match=r"the divisor 'add\d+_add' goes from -0\.\d+ to 0\.\d+, a step of int8 is"):
+        quantize(model, statistics)
+
+
+def test_a_division_far_from_zero_is_kept(tmp_path: Path) -> None:
+    net = Net(1, 8, 8, 3)
+    model = over(lambda n, x: shifted(n, x, 2.0))(net)
+    result = quantize(model, statistics_of(model, tmp_path))
+    assert "DIV" in kinds(result.model)
+    assert not result.findings
