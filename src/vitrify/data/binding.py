@@ -33,7 +33,7 @@ def quantization_of(details: Details) -> Quantization | None:
 def to_file_inputs(interface: Interface, arrays: Mapping[str, Array], details: Sequence[Details]) -> list[Array]:
     """Turn the source model's input arrays into the file's input tensors, in the file's order.
 
-    Arrays are transposed as the interface says and quantized where the file's input is quantized.
+    Arrays are transposed and scaled as the interface says and quantized where the file's input is quantized.
 
     Raises:
         DataError: an input is missing or has another shape; lists all of them.
@@ -47,6 +47,8 @@ def to_file_inputs(interface: Interface, arrays: Mapping[str, Array], details: S
             continue                                # the source input is not read by anything in the file
         value = np.asarray(arrays[binding.name])
         value = value.transpose(binding.perm) if binding.perm else value
+        if binding.scale:
+            value = value * np.asarray(binding.scale, np.float32) + np.asarray(binding.offset, np.float32)
         found[binding.position] = _to_tensor(value, details[binding.position])
     return found
 

@@ -41,6 +41,12 @@ class Samples(msgspec.Struct, frozen=True, kw_only=True):
         """True when the values are made up: ranges found with them say little about real data."""
         return self.seed is not None
 
+    @property
+    def pictures(self) -> Preprocess | None:
+        """How pictures became samples, None when not all of the samples are pictures."""
+        used = {Path(self.files[file]).suffix.lower() for file, _ in self.chosen}
+        return self.preprocess if used and not used & ARRAYS else None
+
     def __len__(self) -> int:
         return self.count if self.is_random else len(self.chosen)
 

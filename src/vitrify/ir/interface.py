@@ -15,7 +15,8 @@ class InputBinding(msgspec.Struct, frozen=True, kw_only=True):
     """One input of the source model.
 
     The file's input number ``position`` is the source array transposed by ``perm`` (as ``numpy.transpose`` takes it;
-    empty: unchanged), then quantized if that input is quantized.
+    empty: unchanged), multiplied by ``scale`` and moved by ``offset`` along its last axis (empty: unchanged), then
+    quantized if that input is quantized.
     """
 
     name: str
@@ -23,6 +24,8 @@ class InputBinding(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str
     position: int
     perm: tuple[int, ...] = ()
+    scale: tuple[float, ...] = ()
+    offset: tuple[float, ...] = ()
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):

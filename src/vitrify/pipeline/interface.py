@@ -31,10 +31,16 @@ def _input(binding: InputBinding, inputs: Sequence[Tensor]) -> BindingRow:
         return row
     tensor = inputs[binding.position]
     row.steps = [f"transpose by {list(binding.perm)}"] if binding.perm else []
+    if binding.scale:
+        row.steps.append(f"per channel: multiply by {_numbers(binding.scale)}, add {_numbers(binding.offset)}")
     if tensor.quantization is not None and tensor.quantization.scale.size:
         row.steps.append(f"quantize: {tensor.quantization}")
     row.steps.append(f"give to the file's input '{tensor.name}' {tensor.type}")
     return row
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return f"[{', '.join(f'{value:g}' for value in values)}]"
 
 
 def _output(binding: OutputBinding, outputs: Sequence[Tensor]) -> BindingRow:

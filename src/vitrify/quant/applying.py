@@ -69,7 +69,7 @@ def _apply_weights(graph: Graph, node: Node, weights: Weights, plan: Plan, const
     input_scale = float(plan.input_scale(node, weights.input).scale[0])
     assert source.data is not None
     assert rounded.data is not None
-    exact = bias.data
+    exact = bias.data if weights.added is None else bias.data + weights.added
     if weights.means is not None:
         moved = shift(node.op, weights.quantization.dequantize(rounded.data) - source.data, weights.means)
         exact = exact - moved.astype(np.float32) if moved is not None else exact

@@ -16,6 +16,7 @@ from vitrify.quant.applying import apply
 from vitrify.quant.boundary import convert_boundary
 from vitrify.quant.copying import copy_model
 from vitrify.quant.observe import watches
+from vitrify.quant.pixels import pixel_inputs
 from vitrify.quant.planning import Plan, natural_ranges, plan
 from vitrify.quant.power_logs import PASS as POWER_LOGS
 from vitrify.quant.power_logs import logs_of_amplitudes
@@ -63,8 +64,9 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     _unjoin(graph, ledger)
     statistics, findings = _logs(graph, statistics, recipe, ledger)
     findings += split_outputs(made, statistics, recipe, ledger)
+    statistics, fixed = pixel_inputs(made, statistics, ledger)
     before = len(graph)
-    planned = plan(graph, statistics, recipe)
+    planned = plan(graph, statistics, recipe, fixed)
     apply(graph, planned)
     convert_boundary(graph, recipe)
     make_names_unique(graph)

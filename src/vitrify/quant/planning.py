@@ -18,6 +18,7 @@ from vitrify.quant.ranges import constant_range, range_of
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import Roles, fixed_output, is_real, keeps_values, roles, shared_inputs
 from vitrify.quant.saturation import FLAT, is_score, needed
+from vitrify.quant.scalars import Scalars, align_scalars, bias_for
 from vitrify.quant.scales import covered, levels_left, weight_scales
 from vitrify.quant.statistics import Range, Statistics
 
@@ -38,7 +39,8 @@ OUTLIER = 1e3
 class Weights:
     """The constant weights of a node and its bias, by input position; ``input`` is what they are multiplied with.
 
-    ``means`` are those of the input's channels, for correcting the bias; None leaves it as it is.
+    ``means`` are those of the input's channels, for correcting the bias; None leaves it as it is. ``added`` goes to the
+    bias for what the input is short of.
     """
 
     index: int
@@ -46,6 +48,7 @@ class Weights:
     bias: int | None
     input: int
     means: Array | None = None
+    added: Array | None = None
 
 
 @dataclass
@@ -75,17 +78,21 @@ class Plan:
         return self.requantize.get(at) or self.constants.get(at) or self.activations[node.input(index)]
 
 
-def plan(graph: Graph, statistics: Statistics, recipe: Recipe) -> Plan:
-    """Plan the int8 form of a float graph whose nodes all have an int8 rule."""
-    return _Planner(graph, statistics, recipe).plan()
+def plan(graph: Graph, statistics: Statistics, recipe: Recipe,
+         fixed: Mapping[Tensor, Quantization] | None = None) -> Plan:
+    """Plan the int8 form of a float graph whose nodes all have an int8 rule; ``fixed`` is settled beforehand."""
+    return _Planner(graph, statistics, recipe, fixed or {}).plan()
 
 
 class _Planner:
-    def __init__(self, graph: Graph, statistics: Statistics, recipe: Recipe) -> None:
+    def __init__(self, graph: Graph, statistics: Statistics, recipe: Recipe,
+                 fixed: Mapping[Tensor, Quantization]) -> None:
         self.graph = graph
+        self.fixed = fixed
         self.recipe = recipe
         self.groups = Groups()
         self.broken: list[tuple[Node, int]] = []
+        self.scalars = Scalars()
         self.statistics = statistics
         self.names = keys(graph)
         self._natural = _narrowed(natural_ranges(graph, statistics, recipe))
@@ -93,7 +100,7 @@ class _Planner:
     def plan(self) -> Plan:
         for tensor, found in self._natural.items():
             fixed = fixed_output(tensor.producer) if tensor.producer is not None else None
-            self.groups.add(tensor, found, Quantization.per_tensor(*fixed) if fixed else None)
+            self.groups.add(tensor, found, Quantization.per_tensor(*fixed) if fixed else self.fixed.get(tensor))
         sharing = [(node, shared_inputs(node)) for node in self.graph]
         for node, inputs in sharing:
             self._join_outputs(node)
@@ -103,6 +110,7 @@ class _Planner:
             if len(inputs) > 1:
                 self._join_many(node, inputs)
         self._widen_sums()
+        self.scalars = align_scalars(self.graph, self.groups)
         return self._collect()
 
     def _join_outputs(self, node: Node) -> None:
@@ -191,7 +199,8 @@ class _Planner:
     def _constant(self, node: Node, index: int) -> Quantization:
         if index in shared_inputs(node):
             return self.groups[node.output].quantization
-        return Group(range=constant_range(node.input(index))).quantization
+        settled = self.scalars.constants.get((node, index))
+        return settled or Group(range=constant_range(node.input(index))).quantization
 
     def _weights(self, node: Node, found: Roles, made: Plan) -> Weights:
         assert found.weight is not None
@@ -202,7 +211,7 @@ class _Planner:
         assert tensor.data is not None
         axis = self._axis(node, found)
         return Weights(found.weight, weight_scales(tensor.data, axis, bias, scale), found.bias, found.data,
-                       self._means(node.input(found.data)))
+                       self._means(node.input(found.data)), bias_for(node, tensor.data, self.scalars.missing))
 
     def _means(self, tensor: Tensor) -> Array | None:
         return input_means(tensor, self.names, self.statistics) if self.recipe.bias_correction else None

@@ -16,6 +16,7 @@ import numpy as np
 
 from vitrify.core.errors import DataError
 from vitrify.core.files import write_atomically
+from vitrify.data.preprocess import Preprocess
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -153,14 +154,18 @@ class TensorStatistics:
 
 
 class Statistics:
-    """The statistics of a run by tensor name, and how many samples went in."""
+    """The statistics of a run by tensor name, and how many samples went in.
+
+    ``pictures`` says how pictures became samples, when all of them were pictures.
+    """
 
     def __init__(self, tensors: Mapping[str, TensorStatistics] | None = None, samples: int = 0, key: str = "",
-                 is_random: bool = False) -> None:
+                 is_random: bool = False, pictures: Preprocess | None = None) -> None:
         self.tensors: dict[str, TensorStatistics] = dict(tensors or {})
         self.samples = samples
         self.key = key
         self.is_random = is_random
+        self.pictures = pictures
 
     def __getitem__(self, name: str) -> TensorStatistics:
         return self.tensors[name]
@@ -177,6 +182,7 @@ class Statistics:
             self.tensors.setdefault(name, TensorStatistics()).merge(seen)
         self.samples += other.samples
         self.is_random = self.is_random or other.is_random
+        self.pictures = self.pictures if self.pictures == other.pictures else None
 
     def save(self, path: Path | str) -> None:
         """Write everything to a .npz file, whole or not at all. Equal statistics give equal bytes."""
@@ -196,7 +202,7 @@ class Statistics:
             for axis in sorted(seen.axis_low):
                 arrays[f"axis/{index}/{axis}"] = np.stack([seen.axis_low[axis], seen.axis_high[axis]])
         header = msgspec.json.encode({"names": names, "samples": self.samples, "key": self.key,
-                                      "is_random": self.is_random})
+                                      "is_random": self.is_random, "pictures": self.pictures})
         write_atomically(path, _archive({"header": np.frombuffer(header, np.uint8), **arrays}))
 
     @classmethod
@@ -230,7 +236,8 @@ class Statistics:
                 _, index_text, axis = key.split("/")
                 seen = listed[int(index_text)]
                 seen.axis_low[int(axis)], seen.axis_high[int(axis)] = stored[key]
-        return cls(tensors, int(header["samples"]), str(header["key"]), bool(header["is_random"]))
+        return cls(tensors, int(header["samples"]), str(header["key"]), bool(header["is_random"]),
+                   msgspec.convert(header["pictures"], Preprocess | None))
 
 
 def _archive(arrays: Mapping[str, Array]) -> bytes:

@@ -74,7 +74,7 @@ def calibrate_here(path: str, samples: Samples, recipe: Recipe, checkpoint: str 
     fold_half_weights(model.main)
     watched = watches(model.main, recipe)
     statistics = _resume(checkpoint, _key(path, samples, watched))
-    statistics.is_random = samples.is_random
+    statistics.is_random, statistics.pictures = samples.is_random, samples.pictures
     run = _Observed(model, watched, model.interface or identity_interface(model), path)
     _loop(run, samples, statistics, checkpoint, progress)
     return statistics
