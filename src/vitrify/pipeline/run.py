@@ -88,7 +88,10 @@ def open_run(folder: Path) -> Iterator[Run]:
     """
     with _locked(_prepared(folder)):
         _remove_remains(folder)
-        yield Run(folder)
+        try:
+            yield Run(folder)
+        finally:
+            _remove_remains(folder)       # Ctrl-C may come between making a temporary file and guarding it
 
 
 def _prepared(folder: Path) -> Path:
@@ -136,6 +139,6 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _remove_remains(folder: Path) -> None:
-    """Remove what a killed build left half-written; only its own temporary names."""
+    """Remove what a stopped build left half-written; only its own temporary names."""
     for path in folder.rglob(f".*{PARTIAL}*"):
         path.unlink(missing_ok=True)
