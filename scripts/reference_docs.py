@@ -15,8 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from vitrify import ops
-from vitrify.core import results
+from vitrify import ops, results
 from vitrify.ir import LedgerEntry
 from vitrify.passes import base, tables
 from vitrify.targets import load, names

@@ -13,7 +13,7 @@ import vitrify
 ROOT = Path(vitrify.__file__).parent
 LAYERS = [
     {"core", "_version"},
-    {"ir"},
+    {"ir", "results"},
     {"ops"},
     {"tflite", "data"},
     {"importers", "passes", "quant", "targets"},

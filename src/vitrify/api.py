@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from vitrify.core.progress import Silent
-from vitrify.core.results import (
+from vitrify.ir import Model
+from vitrify.pipeline.options import BuildOptions, ConvertOptions, DataOptions, Layout, QuantizeOptions
+from vitrify.results import (
     BuildResult,
     CheckResult,
     CompileResult,
@@ -27,8 +29,6 @@ from vitrify.core.results import (
     Result,
     VerifyResult,
 )
-from vitrify.ir import Model
-from vitrify.pipeline.options import BuildOptions, ConvertOptions, DataOptions, Layout, QuantizeOptions
 
 if TYPE_CHECKING:
     from vitrify.data.preprocess import Preprocess
@@ -61,7 +61,7 @@ def load(path: str | Path, *, shapes: Shapes | None = None, values: Values | Non
 
 def quantize(model: Source, *, data: str | Path | None = None, samples: int | None = None,
              random_calibration: bool = False, preprocess: Preprocess | None = None, recipe: Recipe | None = None,
-             shapes: Shapes | None = None) -> Model:
+             shapes: Shapes | None = None, values: Values | None = None) -> Model:
     """Return the full-integer int8 form of a float model; the model itself is not changed.
 
     Args:
@@ -71,7 +71,7 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
         random_calibration: calibrate on random values instead; the answers then mean nothing.
         preprocess: how a picture becomes an input.
         recipe: what is quantized how.
-        shapes: as for ``load``, when ``model`` is a file.
+        shapes, values: as for ``load``, when ``model`` is a file.
     Raises:
         VitrifyError: an operator has no int8 form, or the data does not fit.
     """
@@ -80,7 +80,7 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
 
     given = _data(data, samples, random_calibration, preprocess)
     given.require("calibration")
-    source = model if isinstance(model, Model) else load(model, shapes=shapes)
+    source = model if isinstance(model, Model) else load(model, shapes=shapes, values=values)
     chosen = recipe or quant.Recipe()
     with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
         path = Path(folder) / "float.tflite"
@@ -89,15 +89,19 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
     return quantize_model(source, statistics, chosen).model
 
 
-def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = None) -> dict[str, Array]:
+def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = None,
+        values: Values | None = None) -> dict[str, Array]:
     """Run a model once: takes and returns what the source model takes and returns, whatever became of it inside.
+
+    ``shapes`` and ``values`` are as for ``load``, for an ONNX file.
 
     Raises:
         VitrifyError: an input is missing or does not fit, or the runtime refuses the model.
     """
     from vitrify import runtimes
 
-    opened = runtimes.open(Path(model) if isinstance(model, str) else model, shapes=shapes, kernels="optimized")
+    opened = runtimes.open(Path(model) if isinstance(model, str) else model, shapes=shapes, values=values,
+                           kernels="optimized")
     with opened as runtime:
         return runtime.run(inputs)
 
@@ -127,7 +131,7 @@ def compile(model: Source, target: str, output: str | Path) -> CompileResult:
 
 
 def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = None,
-            io_layout: Layout = "nhwc") -> ConvertResult:
+            values: Values | None = None, io_layout: Layout = "nhwc") -> ConvertResult:
     """Convert a model file to float TFLite and write ``output``.
 
     Raises:
@@ -135,11 +139,12 @@ def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = No
     """
     from vitrify.pipeline.convert import convert_file
 
-    return _named(convert_file(Path(model), Path(output), _conversion(shapes, io_layout)), "convert")
+    return _named(convert_file(Path(model), Path(output), _conversion(shapes, io_layout, values)), "convert")
 
 
 def verify(*models: Source, data: str | Path | None = None, samples: int | None = None, random_inputs: bool = False,
-           preprocess: Preprocess | None = None, shapes: Shapes | None = None) -> VerifyResult:
+           preprocess: Preprocess | None = None, shapes: Shapes | None = None,
+           values: Values | None = None) -> VerifyResult:
     """Run forms of one model on the same inputs and compare each with the first.
 
     Raises:
@@ -152,7 +157,7 @@ def verify(*models: Source, data: str | Path | None = None, samples: int | None 
     with ExitStack() as stack:
         paths = [stack.enter_context(_file(model)) for model in models]
         given = _data(data, samples, random_inputs, preprocess)
-        return _named(verify_files(paths, given, _conversion(shapes)), "verify")
+        return _named(verify_files(paths, given, _conversion(shapes, values=values)), "verify")
 
 
 def inspect(path: str | Path) -> InspectResult:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from vitrify.core.results import RESULTS, FailureResult, Result
+from vitrify.results import RESULTS, FailureResult, Result
 
 PROGRAM = [sys.executable, "-m", "vitrify"]
 PLAIN = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}

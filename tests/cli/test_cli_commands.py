@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cli_runs import answer, run
 
-from vitrify.core.results import (
+from vitrify.results import (
     BuildResult,
     CheckResult,
     CompileResult,

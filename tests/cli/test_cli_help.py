@@ -11,7 +11,7 @@ import pytest
 from cli_runs import PROGRAM, run
 
 from vitrify import __version__
-from vitrify.core.results import RESULTS
+from vitrify.results import RESULTS
 
 TEXTS = Path(__file__).parent / "help"
 PAGES = {"vitrify": (), **{name: (name,) for name in RESULTS}}

@@ -11,7 +11,7 @@ from cli_runs import parsed
 
 import schema_models as made
 from vitrify.cli.main import call
-from vitrify.core.results import CheckResult, ConvertResult, InspectResult, Result, VerifyResult
+from vitrify.results import CheckResult, ConvertResult, InspectResult, Result, VerifyResult
 
 Ask = Callable[..., tuple[int, Result]]
 

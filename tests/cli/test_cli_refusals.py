@@ -15,7 +15,7 @@ from cli_runs import parsed, run
 
 import vitrify as vt
 from vitrify.cli.main import call
-from vitrify.core.results import Result
+from vitrify.results import Result
 
 ModelFile = Callable[[str], Path]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import vitrify as vt
-from vitrify.core.results import ErrorRow
+from vitrify.results import ErrorRow
 
 ModelFile = Callable[[str], Path]
 

@@ -9,11 +9,11 @@ import pytest
 from vitrify.core.errors import ModelError, UsageError
 from vitrify.core.hashing import fingerprint, hash_file, hash_value
 from vitrify.core.progress import TimeLeft, duration
-from vitrify.core.results import RunRecord
 from vitrify.core.words import bytes_text, counted, decibels, percent
 from vitrify.pipeline.files import destination, staged
 from vitrify.pipeline.run import Memory, open_run
 from vitrify.pipeline.sources import hash_model
+from vitrify.results import RunRecord
 
 WORDS = [
     (duration(0.04), "0.0 s"), (duration(59.6), "1 min 00 s"), (duration(185), "3 min 05 s"),

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from vitrify.core.hashing import hash_file
-from vitrify.core.results import RunRecord
+from vitrify.results import RunRecord
 
 pytestmark = pytest.mark.models
 HERE = Path(__file__).parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitrify.core.findings import Finding, Severity
-from vitrify.core.results import (
+from vitrify.results import (
     Artifact,
     BindingRow,
     CalibrationFacts,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from report_example import HOSTILE, example, example_folder
 
-from vitrify.core.results import RunRecord
 from vitrify.report.charts import MOST_BARS, Bar, bars
 from vitrify.report.html import FOLDER, fill, render_report, write_report
 from vitrify.report.markup import Html, table, tag
+from vitrify.results import RunRecord
 
 NEVER_CLOSED = ("br", "img", "input", "meta")
 SECTIONS = ["pictures", "findings", "quality", "placement", "cycles", "model", "interface", "ledger", "calibration",

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from report_example import example
 
-from vitrify.core.results import RESULTS, RunRecord
 from vitrify.report.schema import schema_of, schemas
+from vitrify.results import RESULTS, RunRecord
 
 PROMISED = {
     "inspect": "kind inputs outputs operators float_operators transposes npu_graphs",

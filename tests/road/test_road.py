@@ -15,8 +15,8 @@ from road_models import ROAD, Find, normalized_digits
 
 import vitrify as vt
 from vitrify.core.findings import Severity
-from vitrify.core.results import RunRecord
 from vitrify.data.preprocess import PictureShape, read_picture
+from vitrify.results import RunRecord
 from vitrify.runtimes import open as open_model
 from vitrify.tasks import detection
 from vitrify.verify.metrics import sqnr_db

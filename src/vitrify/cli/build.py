@@ -10,7 +10,7 @@ from vitrify.cli import options as o
 from vitrify.cli.arguments import Option
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
-from vitrify.core.results import Result
+from vitrify.results import Result
 
 FolderOption = Annotated[Path | None, Option(
     "-o", "--output", metavar="DIR", help="The folder of the run (default: runs/NAME-TARGET).")]

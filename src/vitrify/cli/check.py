@@ -5,7 +5,7 @@ from __future__ import annotations
 from vitrify.cli import options as o
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
-from vitrify.core.results import Result
+from vitrify.results import Result
 
 
 def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = None, samples: o.SamplesOption = None,

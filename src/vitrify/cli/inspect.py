@@ -9,7 +9,7 @@ from vitrify.cli import options as o
 from vitrify.cli.arguments import Argument
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
-from vitrify.core.results import Result
+from vitrify.results import Result
 
 FileArgument = Annotated[Path, Argument("FILE", help="A model's file, or a folder of them.")]
 

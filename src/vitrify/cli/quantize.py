@@ -5,7 +5,7 @@ from __future__ import annotations
 from vitrify.cli import options as o
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
-from vitrify.core.results import Result
+from vitrify.results import Result
 
 
 def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.OutputOption = None,

@@ -15,7 +15,7 @@ from pathlib import Path
 from vitrify.core.errors import InternalError, VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter
-from vitrify.core.results import FailureResult, Result
+from vitrify.results import FailureResult, Result
 
 OK, FAILED, WRONG_CALL, INTERRUPTED = 0, 1, 2, 130
 

@@ -9,7 +9,7 @@ from vitrify.cli import options as o
 from vitrify.cli.arguments import Argument
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
-from vitrify.core.results import Result
+from vitrify.results import Result
 
 ModelsArgument = Annotated[list[Path], Argument(
     "FORM", help="Two or more forms of one model; each is compared with the first.")]

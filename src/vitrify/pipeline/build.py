@@ -13,7 +13,6 @@ import msgspec
 from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Severity
 from vitrify.core.progress import Reporter, Silent
-from vitrify.core.results import BuildResult, RunRecord
 from vitrify.pipeline import units
 from vitrify.pipeline.engine import Context, carry_out
 from vitrify.pipeline.files import existing
@@ -22,6 +21,7 @@ from vitrify.pipeline.run import Run, open_run
 from vitrify.pipeline.sources import hash_data, hash_model
 from vitrify.pipeline.verdict import is_good, sentence
 from vitrify.pipeline.versions import versions
+from vitrify.results import BuildResult, RunRecord
 
 __all__ = ["BuildOptions", "build_run"]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from vitrify.core.errors import ModelError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
-from vitrify.core.results import CheckResult, LedgerRow
 from vitrify.pipeline.compile import placed, require_integers
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.quantize import quantize_to
 from vitrify.pipeline.rows import coverage_row, estimate_row
 from vitrify.pipeline.steps import prepare_file, step
+from vitrify.results import CheckResult, LedgerRow
 
 
 def check_file(source: Path, target: str, data: DataOptions, conversion: ConvertOptions,

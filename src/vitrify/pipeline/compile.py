@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from vitrify.core.errors import ModelError
 from vitrify.core.progress import Reporter, Silent
-from vitrify.core.results import CompileResult, PlacementRow
 from vitrify.pipeline.files import destination, existing
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import coverage_row, estimate_row, memory_row, placement_row
 from vitrify.pipeline.steps import is_tflite, kind_of, prepare_file, refuse_compiled, step
+from vitrify.results import CompileResult, PlacementRow
 
 if TYPE_CHECKING:
     from vitrify.backends.vela import Compiled

@@ -8,13 +8,13 @@ from pathlib import Path
 from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
-from vitrify.core.results import ConvertResult
 from vitrify.ir import Ledger, Model
 from vitrify.pipeline.files import destination, existing, rename, staged
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
 from vitrify.pipeline.steps import INTEGER_KINDS, import_model, optimize_model, prepare_file, refuse_compiled, step
+from vitrify.results import ConvertResult
 
 __all__ = ["ConvertOptions", "convert_file", "float_model", "write_checked"]
 

@@ -14,10 +14,10 @@ from vitrify.core.errors import InternalError, VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.hashing import hash_value
 from vitrify.core.progress import Reporter, Silent
-from vitrify.core.results import RunRecord, StageRecord
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.run import Memory, Run
 from vitrify.pipeline.versions import code
+from vitrify.results import RunRecord, StageRecord
 
 Options = TypeVar("Options")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from vitrify.core.errors import ModelError, UsageError, VitrifyError
 from vitrify.core.findings import Finding, Severity
-from vitrify.core.results import FileRow, InspectResult
 from vitrify.ir import Model
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.rows import model_facts
+from vitrify.results import FileRow, InspectResult
 
 ENDINGS = (".tflite", ".lite", ".onnx")
 SHOWN_METADATA = 200

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrify.core.errors import ModelError
-from vitrify.core.results import InspectResult, TensorRow
+from vitrify.results import InspectResult, TensorRow
 
 INTEGER_OPERATORS = ("QuantizeLinear", "DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
                      "MatMulInteger")

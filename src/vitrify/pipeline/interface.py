@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vitrify.core.results import BindingRow
 from vitrify.ir import InputBinding, Model, OutputBinding, Part, Tensor
+from vitrify.results import BindingRow
 
 
 def binding_rows(model: Model) -> list[BindingRow]:

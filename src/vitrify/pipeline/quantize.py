@@ -11,7 +11,6 @@ import msgspec
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter, Silent
-from vitrify.core.results import CalibrationFacts, ComparisonRow, LedgerRow, QuantizeResult
 from vitrify.core.words import counted
 from vitrify.pipeline.convert import float_model, write_checked
 from vitrify.pipeline.files import destination, existing
@@ -20,6 +19,7 @@ from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
 from vitrify.pipeline.steps import calibrate_model, quantize_model, step
 from vitrify.pipeline.verify import compare_files, softened, summary
+from vitrify.results import CalibrationFacts, ComparisonRow, LedgerRow, QuantizeResult
 
 if TYPE_CHECKING:
     from vitrify.verify.compare import Verification

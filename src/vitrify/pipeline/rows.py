@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from vitrify.core.results import (
+from vitrify.ir import Ledger, Model, Tensor
+from vitrify.results import (
     Coverage,
     Estimate,
     LedgerRow,
@@ -20,7 +21,6 @@ from vitrify.core.results import (
     TensorRow,
     VerdictRow,
 )
-from vitrify.ir import Ledger, Model, Tensor
 
 if TYPE_CHECKING:
     from vitrify import targets

@@ -17,7 +17,7 @@ import msgspec
 from vitrify.core.errors import UsageError
 from vitrify.core.files import write_atomically
 from vitrify.core.hashing import hash_file
-from vitrify.core.results import Artifact, RunRecord
+from vitrify.results import Artifact, RunRecord
 
 RECORD = "run.json"
 LOCK = ".lock"

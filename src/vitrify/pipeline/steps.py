@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from vitrify.core.errors import ModelError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import ProgressCallback, Reporter
-from vitrify.core.results import CalibrationFacts
 from vitrify.ir import Ledger, Model
 from vitrify.pipeline.options import ConvertOptions, DataOptions
+from vitrify.results import CalibrationFacts
 
 if TYPE_CHECKING:
     from vitrify.quant import QuantizeResult, Recipe, Statistics

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from vitrify.core.findings import Finding, Severity
-from vitrify.core.results import ComparisonRow, ModelFacts, PictureRow, ScoreRow
 from vitrify.core.words import counted
 from vitrify.pipeline.compile import placed
 from vitrify.pipeline.engine import Context, Unit
@@ -29,6 +28,7 @@ from vitrify.pipeline.steps import (
     refuse_compiled,
 )
 from vitrify.pipeline.verify import compare_files, softened, summary
+from vitrify.results import ComparisonRow, ModelFacts, PictureRow, ScoreRow
 
 if TYPE_CHECKING:
     from vitrify.ir import Interface

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vitrify.core.findings import Severity
-from vitrify.core.results import ComparisonRow, RunRecord
+from vitrify.results import ComparisonRow, RunRecord
 
 
 def is_good(record: RunRecord) -> bool:

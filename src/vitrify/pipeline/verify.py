@@ -11,12 +11,12 @@ from msgspec import structs
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import ProgressCallback, Reporter, Silent
-from vitrify.core.results import VerifyResult
 from vitrify.core.words import decibels
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.steps import is_tflite, refuse_compiled, step
+from vitrify.results import VerifyResult
 
 if TYPE_CHECKING:
     from vitrify.ir import Interface

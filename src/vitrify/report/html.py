@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitrify.core.files import write_atomically
-from vitrify.core.results import RunRecord
 from vitrify.report import placement_view, quality_view, run_view, summary_view
 from vitrify.report.markup import Html, render, tag
+from vitrify.results import RunRecord
 
 FOLDER = Path(__file__).parent
 

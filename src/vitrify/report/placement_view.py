@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from vitrify.core.results import RunRecord, VerdictRow
 from vitrify.core.words import bytes_text, percent
 from vitrify.report.charts import strip
 from vitrify.report.markup import Child, Html, table, tag
 from vitrify.report.section import Section, tools
+from vitrify.results import RunRecord, VerdictRow
 
 WORDS = {"npu": "NPU", "cpu": "CPU", "folded": "folded"}
 HOT_SPOTS = 20

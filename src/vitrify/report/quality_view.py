@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from vitrify.core.results import ComparisonRow, ErrorRow, GroupRow, RunRecord
 from vitrify.core.words import counted, decibels
 from vitrify.report.charts import Bar, bars
 from vitrify.report.markup import Child, table, tag
 from vitrify.report.section import Section, tools
+from vitrify.results import ComparisonRow, ErrorRow, GroupRow, RunRecord
 
 EQUAL_DB = 140.0
 """How high bars stand where every tensor is free of error: more than float32 can show."""

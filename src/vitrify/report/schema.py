@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from vitrify.core.results import RESULTS, FailureResult, RunRecord
+from vitrify.results import RESULTS, FailureResult, RunRecord
 
 
 def schema_of(command: str) -> dict[str, Any]:

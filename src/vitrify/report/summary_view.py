@@ -6,10 +6,10 @@ import base64
 from pathlib import Path
 
 from vitrify.core.findings import Finding, Severity
-from vitrify.core.results import Estimate, PictureRow, RunRecord, ScoreRow
 from vitrify.core.words import bytes_text, decibels, percent
 from vitrify.report.markup import Html, tag
 from vitrify.report.section import Section
+from vitrify.results import Estimate, PictureRow, RunRecord, ScoreRow
 
 PILLS = {"done": ("good", "good"), "failed": ("bad", "failed"), "interrupted": ("warn", "interrupted"),
          "running": ("warn", "not finished")}

@@ -13,7 +13,8 @@ from rich.table import Table
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import duration
-from vitrify.core.results import (
+from vitrify.core.words import bytes_text, counted, decibels, percent, shape_text
+from vitrify.results import (
     BuildResult,
     CheckResult,
     ComparisonRow,
@@ -29,7 +30,6 @@ from vitrify.core.results import (
     VerdictRow,
     VerifyResult,
 )
-from vitrify.core.words import bytes_text, counted, decibels, percent, shape_text
 
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 LONG_LIST = 30

@@ -16,7 +16,7 @@ import numpy as np
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding
 from vitrify.core.progress import ProgressCallback
-from vitrify.core.results import ComparisonRow
+from vitrify.results import ComparisonRow
 from vitrify.runtimes import Observation, Runtime
 from vitrify.runtimes import open as open_runtime
 from vitrify.verify.alignment import downstream, inner_tensors, layouts, match

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vitrify.core.findings import Finding, Severity
-from vitrify.core.results import ErrorRow, GroupRow
+from vitrify.results import ErrorRow, GroupRow
 from vitrify.verify import channels as ch
 from vitrify.verify.gate import Gate
 from vitrify.verify.metrics import ChannelSums, Sums, finite

@@ -1,0 +1,154 @@
+"""What each command answers; its JSON is exactly this."""
+
+from __future__ import annotations
+
+import msgspec
+
+from vitrify.core.findings import Finding
+from vitrify.results.rows import (
+    SCHEMA_VERSION,
+    CalibrationFacts,
+    ComparisonRow,
+    Coverage,
+    Estimate,
+    FileRow,
+    LedgerRow,
+    PartitionRow,
+    PlacementRow,
+    StageRecord,
+    TensorRow,
+    VerdictRow,
+)
+
+
+class Result(msgspec.Struct, kw_only=True):
+    """What all answers share. ``ok`` is false when a finding is an error or the check failed."""
+
+    schema_version: int = SCHEMA_VERSION
+    command: str = ""
+    ok: bool = True
+    findings: list[Finding] = []
+
+
+class FailureResult(Result):
+    """The answer of a command that could not be carried out."""
+
+
+class InspectResult(Result):
+    """What a file holds."""
+
+    file: str = ""
+    format: str = ""
+    kind: str = ""
+    summary: str = ""
+    bytes: int = 0
+    inputs: list[TensorRow] = []
+    outputs: list[TensorRow] = []
+    operators: dict[str, int] = {}
+    float_operators: int = 0
+    float_nodes: list[str] = []
+    transposes: int = 0
+    npu_graphs: int = 0
+    parameters: int = 0
+    macs: int | None = None
+    signatures: dict[str, dict[str, list[str]]] = {}
+    metadata: dict[str, str] = {}
+    opset: dict[str, int] = {}
+    producer: str = ""
+    graphs: int = 1
+    files: list[FileRow] = []
+
+
+class ConvertResult(Result):
+    """What a conversion wrote. ``peak_bytes`` is the largest resident size of any process that took part."""
+
+    output: str = ""
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    operators: dict[str, int] = {}
+    float_operators: int = 0
+    transposes: int = 0
+    ledger: list[LedgerRow] = []
+    inputs: list[TensorRow] = []
+    outputs: list[TensorRow] = []
+    bytes: int = 0
+
+
+class QuantizeResult(ConvertResult):
+    """What a quantization wrote."""
+
+    calibration: CalibrationFacts | None = None
+    recipe: str = ""
+    quality: ComparisonRow | None = None
+
+
+class CheckResult(Result):
+    """Where each node of a model would run on a target."""
+
+    target: str = ""
+    coverage: Coverage = msgspec.field(default_factory=Coverage)
+    verdicts: list[VerdictRow] = []
+    partitions: list[PartitionRow] = []
+    ledger: list[LedgerRow] = []
+    estimate: Estimate | None = None
+
+    def __str__(self) -> str:
+        share = "unknown" if self.coverage.nodes is None else f"{self.coverage.nodes:.1%}"
+        lines = [f"{self.target}: {share} of the nodes on the NPU, {len(self.partitions)} partitions"]
+        lines += [
+            f"  {v.node} ({v.operator}) on the CPU: {'; '.join(r.headline for r in v.rules) or 'no reason given'}"
+            for v in self.verdicts
+            if v.placement == "cpu"
+        ]
+        return "\n".join(lines + [str(f) for f in self.findings])
+
+
+class CompileResult(Result):
+    """What the target's compiler made."""
+
+    output: str = ""
+    target: str = ""
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    coverage: Coverage = msgspec.field(default_factory=Coverage)
+    placement: PlacementRow = msgspec.field(default_factory=PlacementRow)
+    estimate: Estimate = msgspec.field(default_factory=Estimate)
+    memory: dict[str, int] = {}
+
+
+class VerifyResult(Result):
+    """Stage by stage, tensor by tensor: how far the models agree."""
+
+    stages: list[ComparisonRow] = []
+    first_divergence: str | None = None
+    samples: int = 0
+    seconds: float = 0.0
+
+
+class BuildResult(Result):
+    """What a build made: the folder of the run, and the figures of its record."""
+
+    run: str = ""
+    target: str = ""
+    artifacts: dict[str, str] = {}
+    coverage: Coverage = msgspec.field(default_factory=Coverage)
+    estimate: Estimate = msgspec.field(default_factory=Estimate)
+    stages: list[StageRecord] = []
+    quality: list[ComparisonRow] = []
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    reused: list[str] = []
+    verdict: str = ""
+    command_line: str = ""
+
+
+RESULTS: dict[str, type[Result]] = {
+    "inspect": InspectResult,
+    "convert": ConvertResult,
+    "quantize": QuantizeResult,
+    "check": CheckResult,
+    "compile": CompileResult,
+    "verify": VerifyResult,
+    "build": BuildResult,
+}
+"""The answer of each command."""

@@ -1,0 +1,199 @@
+"""The rows that answers are made of: tensors, verdicts, errors, stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from vitrify.core.findings import Finding
+
+SCHEMA_VERSION = 1
+
+
+class TensorRow(msgspec.Struct, kw_only=True):
+    """An input or output. ``scale`` and ``zero_point`` are those of a tensor with one scale, else null.
+
+    ``real_min``/``real_max`` is the interval that the integers encode; ``scales`` counts the scales of ``axis``.
+    ``shape_signature`` has -1 for dimensions that a TFLite file leaves free; a free dimension of an ONNX model stands
+    in ``shape`` under its name.
+    """
+
+    name: str
+    shape: list[int | str]
+    dtype: str
+    shape_signature: list[int] = []
+    scale: float | None = None
+    zero_point: int | None = None
+    real_min: float | None = None
+    real_max: float | None = None
+    scales: int = 0
+    axis: int | None = None
+
+
+class LedgerRow(msgspec.Struct, kw_only=True):
+    """What one pass did to the graph."""
+
+    name: str
+    summary: str = ""
+    changes: int = 0
+    nodes_before: int = 0
+    nodes_after: int = 0
+    exactness: str = "exact"
+    largest_error: float | None = None
+    transposes_before: int | None = None
+    transposes_after: int | None = None
+    examples: list[str] = []
+    note: str = ""
+
+
+class RuleRow(msgspec.Struct, kw_only=True):
+    """One rule that a node breaks on the target; the headline holds the value found and the limit."""
+
+    code: str = ""
+    headline: str = ""
+    why: str = ""
+    help: str = ""
+
+
+class VerdictRow(msgspec.Struct, kw_only=True):
+    """Where one node runs, and why. ``placement`` is ``npu``, ``cpu`` or ``folded`` (it costs nothing of its own).
+
+    ``confidence``: ``compiler`` when the target's own compiler did it so, ``documented`` or ``assumed``. ``origin``
+    lists the nodes of the user's file that it was made from.
+    """
+
+    node: str
+    operator: str
+    placement: str
+    rules: list[RuleRow] = []
+    confidence: str = "compiler"
+    origin: list[str] = []
+    cycles: int | None = None
+
+
+class PartitionRow(msgspec.Struct, kw_only=True):
+    """Neighbouring nodes that run on one side, and the bytes that cross its border. ``time_ms`` is an estimate."""
+
+    index: int
+    placement: str
+    nodes: list[str] = []
+    bytes_in: int = 0
+    bytes_out: int = 0
+    time_ms: float | None = None
+
+
+class Coverage(msgspec.Struct, kw_only=True):
+    """The share that runs on the NPU, 0..1, by three measures; null when it is not known."""
+
+    nodes: float | None = None
+    macs: float | None = None
+    time: float | None = None
+
+
+class Estimate(msgspec.Struct, kw_only=True):
+    """A latency from a model of the chip, never a measurement. ``assumptions`` names what is not documented."""
+
+    latency_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    source: str = ""
+    npu_ms: float | None = None
+    cpu_ms: float | None = None
+    driver_ms: float | None = None
+    npu_cycles: int | None = None
+    assumptions: list[str] = []
+
+
+class GroupRow(msgspec.Struct, kw_only=True):
+    """The error of one group of channels of an output."""
+
+    name: str
+    sqnr_db: float | None = None
+    cosine: float | None = None
+    largest_error: float | None = None
+    ok: bool = True
+    reason: str = ""
+
+
+class ErrorRow(msgspec.Struct, kw_only=True):
+    """The error of one tensor against the stage before. Infinite SQNR (no error at all) is null with ``equal`` true.
+
+    ``relative_error`` is the largest error as a share of the reference's largest value, ``saturated`` the share of
+    integers that stand at an end of their type, ``not_finite`` the values that are finite on one side only. ``aligned``
+    is false where the name means another value on the other side; ``note`` says so, or how a layout differs.
+    """
+
+    tensor: str
+    sqnr_db: float | None = None
+    cosine: float | None = None
+    max_lsb: float | None = None
+    largest_error: float | None = None
+    reference_max: float | None = None
+    equal: bool = False
+    ok: bool = True
+    operator: str = ""
+    reason: str = ""
+    groups: list[GroupRow] = []
+    relative_error: float | None = None
+    saturated: float | None = None
+    not_finite: int = 0
+    aligned: bool = True
+    note: str = ""
+
+
+class ComparisonRow(msgspec.Struct, kw_only=True):
+    """One stage of a verification: ``name`` against ``reference``, judged on ``samples`` samples."""
+
+    name: str
+    reference: str = ""
+    samples: int = 0
+    ok: bool = True
+    outputs: list[ErrorRow] = []
+    tensors: list[ErrorRow] = []
+
+
+class FileRow(msgspec.Struct, kw_only=True):
+    """One model file of a folder."""
+
+    file: str
+    format: str
+    kind: str
+    bytes: int = 0
+    suits_int8_npu: bool = False
+    text: str = ""
+    reason: str = ""
+
+
+class PlacementRow(msgspec.Struct, kw_only=True):
+    """The placement in figures and in full."""
+
+    npu: int = 0
+    cpu: int = 0
+    folded: int = 0
+    verdicts: list[VerdictRow] = []
+    partitions: list[PartitionRow] = []
+
+
+class CalibrationFacts(msgspec.Struct, kw_only=True):
+    """On what the ranges rest."""
+
+    samples: int = 0
+    data: str = ""
+    random: bool = False
+    calibrator: str = ""
+    preprocess: dict[str, Any] = {}
+    seed: int | None = None
+    tensors: int = 0
+
+
+class StageRecord(msgspec.Struct, kw_only=True):
+    """One named stage of a build. ``status``: pending, running, done, reused, failed, interrupted, skipped."""
+
+    name: str
+    status: str = "pending"
+    seconds: float = 0.0
+    peak_bytes: int = 0
+    key: str = ""
+    text: str = ""
+    findings: list[Finding] = []
