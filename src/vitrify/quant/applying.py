@@ -13,6 +13,7 @@ from vitrify.quant.bias_correction import shift
 from vitrify.quant.planning import Plan, Weights
 from vitrify.quant.rules import roles
 from vitrify.quant.scales import covered, quantize_bias, quantize_weights
+from vitrify.quant.wide import without_pot
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PASS = "quantize"
@@ -23,13 +24,16 @@ def apply(graph: Graph, plan: Plan) -> None:
     constants = _Constants()
     for (node, index), quantization in plan.constants.items():
         tensor = node.input(index)
-        graph.set_input(node, index, constants.get(tensor, quantization, _round_activation))
+        graph.set_input(node, index, constants.get(tensor, quantization,
+                                                   _round_wide if node in plan.wide else _round_activation))
     for node, weights in plan.weights.items():
         _apply_weights(graph, node, weights, plan, constants)
     for tensor, quantization in plan.activations.items():
-        tensor.dtype, tensor.quantization = DType.INT8, quantization
+        tensor.dtype, tensor.quantization = _dtype(tensor.producer, plan), quantization
     _requantize(graph, plan)
     for node in graph:
+        if node in plan.wide:
+            node.op = without_pot(node.op)
         node.extras.pop("version", None)      # the operator version follows from the new types
 
 
@@ -53,6 +57,14 @@ def _round_activation(data: Array, quantization: Quantization) -> Array:
     return quantization.quantize(np.clip(np.nan_to_num(np.asarray(data)), limits.low, limits.high), np.int8)
 
 
+def _round_wide(data: Array, quantization: Quantization) -> Array:
+    return quantization.quantize(np.nan_to_num(np.asarray(data)), np.int16)
+
+
+def _dtype(node: Node | None, plan: Plan) -> DType:
+    return DType.INT16 if node in plan.wide else DType.INT8
+
+
 def _constant(source: Tensor, data: Array, quantization: Quantization) -> Tensor:
     return Tensor(source.name, DType.of(data.dtype), source.shape, data=data, quantization=quantization,
                   origin=source.origin.by(PASS))
@@ -73,7 +85,8 @@ def _apply_weights(graph: Graph, node: Node, weights: Weights, plan: Plan, const
     if weights.means is not None:
         moved = shift(node.op, weights.quantization.dequantize(rounded.data) - source.data, weights.means)
         exact = exact - moved.astype(np.float32) if moved is not None else exact
-    data, quantization = quantize_bias(exact, weights.quantization, input_scale)
+    data, quantization = quantize_bias(exact, weights.quantization, input_scale,
+                                       np.int64 if node in plan.wide else np.int32)
     graph.set_input(node, weights.bias, _constant(bias, data, quantization))
 
 
@@ -83,7 +96,7 @@ def _requantize(graph: Graph, plan: Plan) -> None:
         tensor = node.input(index)
         changed = made.get((tensor, quantization))
         if changed is None:
-            changed = Tensor(f"{tensor.name}_requantized", DType.INT8, tensor.shape, quantization=quantization,
+            changed = Tensor(f"{tensor.name}_requantized", _dtype(node, plan), tensor.shape, quantization=quantization,
                              origin=tensor.origin.by(PASS))
             place_after(graph, tensor, Quantize(), changed)
             made[tensor, quantization] = changed

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from vitrify.ir import Quantization, Tensor
-from vitrify.quant.scales import activation_scale
+from vitrify.quant.scales import activation_scale, wide_scale
 from vitrify.quant.statistics import Range
 
 NOTHING = Range(0.0, 0.0)
@@ -14,16 +14,17 @@ NOTHING = Range(0.0, 0.0)
 
 @dataclass(eq=False)
 class Group:
-    """Tensors with one scale: the union of their ranges, or the quantization that a kernel fixes."""
+    """Tensors with one scale: the union of their ranges, or the quantization that a kernel fixes; ``wide`` in int16."""
 
     members: list[Tensor] = field(default_factory=list)
     range: Range = NOTHING
     fixed: Quantization | None = None
+    wide: bool = False
 
     @property
     def quantization(self) -> Quantization:
         """The quantization of all members."""
-        return self.fixed or activation_scale(self.range)
+        return self.fixed or (wide_scale if self.wide else activation_scale)(self.range)
 
 
 class Groups:
@@ -32,9 +33,9 @@ class Groups:
     def __init__(self) -> None:
         self._group: dict[Tensor, Group] = {}
 
-    def add(self, tensor: Tensor, found: Range, fixed: Quantization | None = None) -> None:
+    def add(self, tensor: Tensor, found: Range, fixed: Quantization | None = None, wide: bool = False) -> None:
         """Put a tensor into a group of its own."""
-        self._group[tensor] = Group([tensor], found, fixed)
+        self._group[tensor] = Group([tensor], found, fixed, wide)
 
     def __getitem__(self, tensor: Tensor) -> Group:
         return self._group[tensor]
@@ -50,8 +51,10 @@ class Groups:
         """Every group once, in the order in which their first members came."""
         return list(dict.fromkeys(self._group.values()))
 
-    def can_join(self, tensors: Iterable[Tensor]) -> bool:
-        """True when no two of the tensors' groups are fixed to different quantizations."""
+    def can_join(self, tensors: Collection[Tensor]) -> bool:
+        """True when the tensors' groups are of one width, and no two are fixed to different quantizations."""
+        if len({self._group[t].wide for t in tensors}) > 1:
+            return False
         return len({q for t in tensors if (q := self._group[t].fixed) is not None}) <= 1
 
     def join(self, first: Tensor, second: Tensor) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,9 @@ JOIN_LEVELS = 64
 ADD_LIMIT = 2.0 ** -19 * 1.001
 """ADD and SUB need an output scale above 2 * largest input scale / 2**20: TFLite shifts inputs left by 20 bits and
 demands multipliers below 1. Source: TFLite kernels/add.cc."""
+
+WIDE_ADD_LIMIT = 2.0 ** -14 * 1.001
+"""With int16, inputs are shifted by 15 bits only."""
 
 OUTLIER = 1e3
 """A padding constant this much larger than the values it is put around stands for infinity."""
@@ -59,12 +62,14 @@ class Plan:
     constants: that of a constant, by the node and position that read it.
     weights: constant weights and biases by node.
     requantize: node inputs that need another scale than their tensor has.
+    wide: the nodes that compute with 16-bit activations.
     """
 
     activations: dict[Tensor, Quantization] = field(default_factory=dict)
     constants: dict[tuple[Node, int], Quantization] = field(default_factory=dict)
     weights: dict[Node, Weights] = field(default_factory=dict)
     requantize: dict[tuple[Node, int], Quantization] = field(default_factory=dict)
+    wide: frozenset[Node] = frozenset()
 
     def __str__(self) -> str:
         lines = [f"{t.name}: {q}" for t, q in self.activations.items()]
@@ -79,28 +84,37 @@ class Plan:
 
 
 def plan(graph: Graph, statistics: Statistics, recipe: Recipe,
-         fixed: Mapping[Tensor, Quantization] | None = None) -> Plan:
-    """Plan the int8 form of a float graph whose nodes all have an int8 rule; ``fixed`` is settled beforehand."""
-    return _Planner(graph, statistics, recipe, fixed or {}).plan()
+         fixed: Mapping[Tensor, Quantization] | None = None, wide: Set[Node] = frozenset(),
+         known: Mapping[Tensor, Range] | None = None) -> Plan:
+    """Plan the int8 form of a float graph whose nodes all have an int8 rule.
+
+    ``fixed`` holds quantizations that are settled beforehand, ``known`` ranges that were not observed; the nodes in
+    ``wide`` get 16-bit activations.
+    """
+    return _Planner(graph, statistics, recipe, fixed or {}, wide, known or {}).plan()
 
 
 class _Planner:
     def __init__(self, graph: Graph, statistics: Statistics, recipe: Recipe,
-                 fixed: Mapping[Tensor, Quantization]) -> None:
+                 fixed: Mapping[Tensor, Quantization], wide: Set[Node], known: Mapping[Tensor, Range]) -> None:
         self.graph = graph
         self.fixed = fixed
+        self.wide = wide
         self.recipe = recipe
         self.groups = Groups()
         self.broken: list[tuple[Node, int]] = []
         self.scalars = Scalars()
         self.statistics = statistics
         self.names = keys(graph)
-        self._natural = _narrowed(natural_ranges(graph, statistics, recipe))
+        self._natural = natural_ranges(graph, statistics, recipe, wide, known)
+        self._narrowed = _narrowed(self._natural)
 
     def plan(self) -> Plan:
         for tensor, found in self._natural.items():
             fixed = fixed_output(tensor.producer) if tensor.producer is not None else None
-            self.groups.add(tensor, found, Quantization.per_tensor(*fixed) if fixed else self.fixed.get(tensor))
+            wide = tensor.producer in self.wide
+            self.groups.add(tensor, found if wide else self._narrowed[tensor],
+                            Quantization.per_tensor(*fixed) if fixed else self.fixed.get(tensor), wide)
         sharing = [(node, shared_inputs(node)) for node in self.graph]
         for node, inputs in sharing:
             self._join_outputs(node)
@@ -136,13 +150,15 @@ class _Planner:
         whole = self.groups[output].range
         for _, tensor in members:
             whole = whole.join(self.groups[tensor].range)
-        target = self._target(node, [t for _, t in members], whole)
+        alike = [t for _, t in members if self.groups[t].wide == self.groups[output].wide]
+        target = self._target(node, alike, whole)
         for index, tensor in members:
             group = self.groups[tensor]
             if group is self.groups[output]:
                 continue
             fixed = group.fixed if group.fixed is not None else target
-            if fixed != target or self._loses(group, node, whole if target is None else covered(target)):
+            apart = fixed != target or group.wide != self.groups[output].wide
+            if apart or self._loses(group, node, whole if target is None else covered(target)):
                 self.broken.append((node, index))
             else:
                 self.groups.join(output, tensor)
@@ -173,16 +189,26 @@ class _Planner:
             if found is None or output is None or output.fixed is not None:
                 continue
             largest = max((self._scale_at(node, i) for i in found.activations), default=0.0)
-            if float(output.quantization.scale[0]) < largest * ADD_LIMIT:
-                output.range = output.range.join(Range(0.0, largest * ADD_LIMIT * 256))
+            limit, levels = (WIDE_ADD_LIMIT, 2 ** 15) if output.wide else (ADD_LIMIT, 256)
+            if float(output.quantization.scale[0]) < largest * limit:
+                output.range = output.range.join(Range(0.0, largest * limit * levels))
 
     def _scale_at(self, node: Node, index: int) -> float:
-        tensor = node.input(index)
-        group = Group(range=constant_range(tensor)) if tensor.is_constant else self.groups[tensor]
-        return float(group.quantization.scale[0])
+        return float(self._seen_at(node, index).scale[0])
+
+    def _seen_at(self, node: Node, index: int) -> Quantization:
+        """The quantization of an input as its node takes it: one of its own where the widths differ."""
+        tensor, wide = node.input(index), node in self.wide
+        if tensor.is_constant:
+            return Group(range=constant_range(tensor), wide=wide).quantization
+        group = self.groups[tensor]
+        if group.wide == wide:
+            return group.quantization
+        found = covered(group.quantization) if wide else self._narrowed[tensor]
+        return Group(range=found, wide=wide).quantization
 
     def _collect(self) -> Plan:
-        made = Plan(activations={t: self.groups[t].quantization for t in self._natural})
+        made = Plan(activations={t: self.groups[t].quantization for t in self._natural}, wide=frozenset(self.wide))
         for node, index in self.broken:
             made.requantize[node, index] = self.groups[node.output].quantization
         for node in self.graph:
@@ -192,6 +218,9 @@ class _Planner:
             for index in found.activations:
                 if node.input(index).is_constant:
                     made.constants[node, index] = self._constant(node, index)
+                elif (node, index) not in made.requantize and \
+                        self.groups[node.input(index)].wide != (node in self.wide):
+                    made.requantize[node, index] = self._seen_at(node, index)
             if found.weight is not None and found.data is not None and is_real(node.input(found.weight)):
                 made.weights[node] = self._weights(node, found, made)
         return made
@@ -200,13 +229,13 @@ class _Planner:
         if index in shared_inputs(node):
             return self.groups[node.output].quantization
         settled = self.scalars.constants.get((node, index))
-        return settled or Group(range=constant_range(node.input(index))).quantization
+        return settled or self._seen_at(node, index)
 
     def _weights(self, node: Node, found: Roles, made: Plan) -> Weights:
         assert found.weight is not None
         assert found.data is not None
         tensor = node.input(found.weight)
-        bias = node.input(found.bias).data if found.bias is not None else None
+        bias = node.input(found.bias).data if found.bias is not None and node not in self.wide else None
         scale = float(made.input_scale(node, found.data).scale[0])
         assert tensor.data is not None
         axis = self._axis(node, found)
@@ -224,17 +253,25 @@ class _Planner:
         return 0 if isinstance(node.op, FullyConnected) else found.rule.weight_axis
 
 
-def natural_ranges(graph: Graph, statistics: Statistics, recipe: Recipe) -> dict[Tensor, Range]:
-    """Return the range of every float tensor computed at run time: observed, or derived from what it is made of."""
+def natural_ranges(graph: Graph, statistics: Statistics, recipe: Recipe, wide: Set[Node] = frozenset(),
+                   known: Mapping[Tensor, Range] | None = None) -> dict[Tensor, Range]:
+    """Return the range of every float tensor computed at run time: observed, or derived from what it is made of.
+
+    What nodes in ``wide`` make has levels enough for all that was seen; ``known`` comes before what was observed.
+    """
     named = keys(graph)
     calibrators = Calibrators(graph, recipe)
     found: dict[Tensor, Range] = {}
     for tensor in _computed(graph):
+        if known is not None and tensor in known:
+            found[tensor] = known[tensor]
+            continue
         key = named[tensor]
         producer = tensor.producer
         derived = producer is not None and keeps_values(producer)
         if key in statistics and not (derived and producer is not None and not tensor.is_output):
-            found[tensor] = range_of(statistics[key], *calibrators.of(tensor))
+            found[tensor] = statistics[key].range if producer in wide else \
+                range_of(statistics[key], *calibrators.of(tensor))
         elif producer is not None and derived:
             found[tensor] = _derived(producer, found)
         else:

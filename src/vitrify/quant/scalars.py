@@ -43,7 +43,8 @@ def align_scalars(graph: Graph, groups: Groups) -> Scalars:
         if index is None:
             continue
         before, after = groups.get(node.input(1 - index)), groups.get(node.output)
-        if before is None or after is None or before is after or after.fixed is not None:
+        if before is None or after is None or before is after or after.fixed is not None \
+                or before.wide or after.wide:
             continue
         if before.fixed is not None and before not in settled:
             continue

@@ -12,6 +12,7 @@ from vitrify.quant.statistics import Range
 Array = np.ndarray[Any, np.dtype[Any]]
 
 INT8_LOW, INT8_HIGH, LEVELS = -128, 127, 256
+INT16_HIGH = 32767
 WEIGHT_HIGH = 127
 """Weights stay within [-127, 127]: kernels may count on negating them."""
 
@@ -33,6 +34,12 @@ def activation_scale(found: Range) -> Quantization:
     scale = np.float32(wide.width / (LEVELS - 1))
     zero_point = round(INT8_LOW - wide.low / float(scale))
     return Quantization.per_tensor(float(scale), min(max(zero_point, INT8_LOW), INT8_HIGH))
+
+
+def wide_scale(found: Range) -> Quantization:
+    """Return the int16 scale that covers a range; the kernels take zero point 0 only."""
+    largest = max(abs(found.low), abs(found.high))
+    return Quantization.per_tensor((largest if largest > SMALLEST_WIDTH else 1.0) / INT16_HIGH, 0)
 
 
 def covered(quantization: Quantization) -> Range:
@@ -80,11 +87,12 @@ def quantize_weights(weights: Array, scales: Quantization) -> Array:
     return quantized.astype(np.int8)
 
 
-def quantize_bias(bias: Array, weights: Quantization, input_scale: float) -> tuple[Array, Quantization]:
-    """Round a bias to int32 in units of input scale times weight scale, saturating."""
+def quantize_bias(bias: Array, weights: Quantization, input_scale: float,
+                  dtype: type[np.signedinteger[Any]] = np.int32) -> tuple[Array, Quantization]:
+    """Round a bias to integers in units of input scale times weight scale, saturating at 32 or 40 bits."""
     scales = (weights.scale.astype(np.float64) * input_scale).astype(np.float32)
-    info = np.iinfo(np.int32)
+    limit = 2.0 ** (31 if dtype is np.int32 else 39)
     steps = np.rint(bias.astype(np.float64) / scales.astype(np.float64))
-    data = np.clip(steps, info.min, info.max).astype(np.int32)
+    data = np.clip(steps, -limit, limit - 1).astype(dtype)
     quantization = Quantization.per_tensor(float(scales[0])) if scales.size == 1 else Quantization.per_axis(scales, 0)
     return data, quantization
