@@ -20,17 +20,12 @@ from vitrify.ir import LedgerEntry
 from vitrify.passes import base, tables
 from vitrify.targets import load, names
 
-COMMANDS = ("build", "inspect", "convert", "quantize", "check", "compile", "verify")
-RESULTS = {"inspect": results.InspectResult, "convert": results.ConvertResult, "quantize": results.QuantizeResult,
-           "check": results.CheckResult, "compile": results.CompileResult, "verify": results.VerifyResult,
-           "build": results.BuildResult}
-
 
 def commands_page() -> Iterator[str]:
     """Yield `--help` of every command."""
     yield "# Commands\n"
     program = str(Path(sys.executable).parent / "vitrify")
-    for command in COMMANDS:
+    for command in results.RESULTS:
         text = subprocess.run([program, command, "--help"], capture_output=True, text=True, check=True,
                               env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}).stdout
         yield f"## vitrify {command}\n\n```text\n{text.strip()}\n```\n"
@@ -41,7 +36,7 @@ def json_page() -> Iterator[str]:
     yield "# JSON output\n"
     yield ("With `--json` a command prints one object to standard output. Its schemas are generated from the types "
            "that the commands fill.\n")
-    for command, kind in RESULTS.items():
+    for command, kind in results.RESULTS.items():
         schema = json.dumps(msgspec.json.schema(kind), indent=2)
         yield f"## {command}\n\n??? note \"Schema\"\n\n" + "\n".join(
             f"    {line}" for line in ["```json", *schema.split("\n"), "```"]) + "\n"
