@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,20 @@ def test_the_upper_forty_decibels_keep_their_logarithm(parts: int, tmp_path: Pat
     assert finding.headline == "the logarithm spans 60 dB, int8 amplitudes span 48 dB"
 
 
+def test_roots_of_power_keep_their_amplitudes(tmp_path: Path) -> None:
+    net = Net(1, 400, 2)
+    parts = [net.add(ops.Slice(), net.x, net.constant([0, 0, i]), net.constant([1, 400, 1])) for i in range(2)]
+    power = net.add(ops.Add(), *(net.add(ops.Mul(), p, p) for p in parts))
+    model = net.model(net.add(ops.Sqrt(), power))
+    sample = loud_and_quiet(2)
+    result = quantize(model, statistics_of(model, tmp_path, arrays=[sample]))
+    assert "SQRT" not in kinds(result.model)
+    (wanted,), (found,) = run(model, sample, "fast").values(), run(result.model, sample).values()
+    assert np.abs(found - wanted).max() <= 0.02 + 4 / 255          # the polygon's corners, and four roundings
+    assert np.abs(found - wanted)[wanted < 0.05].max() <= 3 / 255
+    assert not result.findings
+
+
 def test_a_product_of_two_things_stays(tmp_path: Path) -> None:
     net = Net(1, 400, 1)
     model = net.model(net.add(ops.Log(), net.add(ops.Add(), net.add(ops.Mul(), net.x, net.add(ops.Abs(), net.x)),
@@ -65,6 +80,22 @@ def test_a_product_of_two_things_stays(tmp_path: Path) -> None:
     assert "ABS" in kinds(result.model)
     assert kinds(result.model).count("LOG") == 1
     assert not result.findings
+
+
+def test_an_input_of_two_ranges_is_told(tmp_path: Path) -> None:
+    net = Net(2, 1, 16)
+    small, large = (net.add(ops.Slice(), net.x, net.constant([i, 0, 0]), net.constant([1, 1, 16])) for i in range(2))
+    sum_of = net.add(ops.Add(), net.add(ops.Mul(), small, net.constant(20.0)), large)
+    weights = net.add(ops.FullyConnected(), net.add(ops.Reshape(new_shape=(1, 16)), small, net.constant([1, 16])),
+                      net.weights(4, 16))
+    model = net.model(net.add(ops.Tanh(), sum_of), net.add(ops.Tanh(), weights))
+    random = np.random.default_rng(0)
+    arrays = [{"x": (random.uniform(-1, 1, (2, 1, 16)) * [[[1]], [[30]]]).astype(np.float32)} for _ in range(4)]
+    result = quantize(model, statistics_of(model, tmp_path, arrays=arrays))
+    (finding,) = result.findings
+    assert finding.code == "range.input"
+    assert re.search(r"is cut out of input 'x' \[-\d+(\.\d)?, \d+(\.\d)?\], which leaves it \d of 256 levels",
+                     finding.headline)
 
 
 def over(divisor: Callable[[Net, Tensor], Tensor]) -> Callable[[Net], Model]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import wave
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from vitrify import Preprocess
+from vitrify.runtimes import open as open_model
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Find = Callable[[str], Path]
@@ -27,6 +28,7 @@ class RoadModel:
     data: Callable[[Find, Path], None]
     shapes: dict[str, tuple[int, ...]]
     preprocess: Preprocess = AS_IS
+    values: dict[str, int | float | list[int | float]] = field(default_factory=dict)
 
 
 def _copy(sources: list[Path], folder: Path) -> None:
@@ -91,6 +93,25 @@ def notes(find: Find, folder: Path) -> None:
     np.save(folder / "sounds.npy", sounds.astype(np.float32)[..., None])
 
 
+def speech_frames(find: Find) -> Iterator[Array]:
+    """The recording in float32[1,576]: 512 new samples with the 64 before in front."""
+    samples = np.concatenate([np.zeros(64, np.float32), speech(find)])
+    for start in range(0, len(samples) - 576 + 1, 512):
+        yield samples[None, start:start + 576]
+
+
+def speech_states(find: Find, folder: Path) -> None:
+    """Every 15th frame of the recording, and the state in which the source model meets it."""
+    state = np.zeros((2, 1, 128), np.float32)
+    with open_model(find(SILERO_FIXED)) as source:
+        for number, frame in enumerate(speech_frames(find)):
+            if number % 15 == 0:
+                np.savez(folder / f"{number:03}.npz", input=frame, state=state)
+            state = source.run({"input": frame, "state": state})["stateN"]
+
+
+SILERO_FIXED = "silero_vad/silero_vad_openvino_16k.onnx"
+
 ROAD = {
     "ppocr_det": RoadModel("ppocr_v4/ch_PP-OCRv4_det_infer.onnx", pictures, {"x": (1, 3, 320, 640)},
                            Preprocess(color="bgr", **IMAGENET)),
@@ -105,4 +126,7 @@ ROAD = {
                                                std=(128 / 255,))),
     "mnist": RoadModel("digits_cnn/digits_cnn.onnx", digits, {}),
     "basic_pitch": RoadModel("basic_pitch/nmp.onnx", notes, {}),
+    "silero_vad": RoadModel("silero_vad/silero_vad_op18_ifless.onnx", speech_states,
+                            {"input": (1, 576), "state": (2, 1, 128)}, values={"sr": 16000}),
+    "silero_vad_fixed": RoadModel(SILERO_FIXED, speech_states, {}),
 }

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from road_models import ROAD, Find, normalized_digits
+from road_models import ROAD, Find, normalized_digits, speech_frames
 
 import vitrify as vt
 from vitrify.core.findings import Severity
@@ -52,7 +52,8 @@ def road(model_file: Find, tmp_path_factory: pytest.TempPathFactory) -> Callable
             source, data = model_file(model.file), tmp_path_factory.mktemp(f"{name}_data")
             model.data(model_file, data)
             folder = tmp_path_factory.mktemp(name)
-            vt.build(source, "imx93", data=data, output=folder, preprocess=model.preprocess, shapes=model.shapes)
+            vt.build(source, "imx93", data=data, output=folder, preprocess=model.preprocess, shapes=model.shapes,
+                     values=model.values)
             record = msgspec.json.decode((folder / "run.json").read_bytes(), type=RunRecord)
             done[name] = Road(name, source, folder, data, record)
         return done[name]
@@ -199,3 +200,26 @@ def test_a_spectrum_of_130_db_is_said_to_be_too_much_for_int8(road: Callable[[st
     found = [output.sqnr_db or 0.0 for output in record.verify_int8.outputs]
     assert all(8 <= value < 15 for value in found), found
     assert record.coverage.nodes == 1.0
+
+
+@pytest.mark.parametrize("name", ["silero_vad", "silero_vad_fixed"])
+def test_int8_tells_speech_from_silence(road: Callable[[str], Road], model_file: Find, name: str) -> None:
+    """Frame by frame with the source's state, and over half a minute on the state that int8 itself carries."""
+    run, model = road(name), ROAD[name]
+    state, own = np.zeros((2, 1, 128), np.float32), np.zeros((2, 1, 128), np.float32)
+    told = []
+    with (open_model(run.source, shapes=model.shapes, values=model.values) as source,
+          open_model(run.file("int8"), kernels="optimized") as int8):
+        for frame in speech_frames(model_file):
+            expected = source.run({"input": frame, "state": state})
+            beside, carried = (int8.run({"input": frame, "state": s}) for s in (state, own))
+            state, own = expected["stateN"], carried["stateN"]
+            told.append([float(o["output"].reshape(-1)[0]) > 0.5 for o in (expected, beside, carried)])
+    speech, beside_speech, carried_speech = np.array(told).T
+    assert len(told) == 937
+    assert 0.7 < speech.mean() < 0.8
+    assert (speech == beside_speech).mean() >= 0.985
+    assert (speech == carried_speech).mean() >= 0.97
+    assert run.record.coverage.nodes == 1.0
+    findings = [f for stage in run.record.stages for f in stage.findings]
+    assert {f.code for f in findings if f.severity is not Severity.INFO} == {"range.input"}

@@ -7,16 +7,30 @@ from collections.abc import Iterator, Mapping
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import Graph, Node, Tensor
-from vitrify.ops import Div, Log, Rsqrt
+from vitrify.ops import Div, Log, Reshape, Rsqrt, Slice, Split, SplitV, Squeeze, StridedSlice, Transpose
+from vitrify.quant.observe import keys
+from vitrify.quant.planning import natural_ranges
+from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import is_real
-from vitrify.quant.scales import LEVELS
-from vitrify.quant.statistics import Range
+from vitrify.quant.scales import LEVELS, levels_left
+from vitrify.quant.statistics import Range, Statistics
+
+CUTS = (Slice, StridedSlice, Split, SplitV, Reshape, Squeeze, Transpose)
+"""Operators that cut or move values and change none."""
 
 DIVISOR_STEPS = 8
 """A divisor of this many steps is off by up to 6 %."""
 
 AMPLITUDE_DB = 20 * math.log10(LEVELS - 1)
 """From the smallest to the largest value that int8 tells from 0: 48 dB."""
+
+
+def reach_findings(graph: Graph, statistics: Statistics, recipe: Recipe) -> list[Finding]:
+    """Tell which inputs and which divisors ask too much of int8."""
+    found = input_findings(graph, statistics, keys(graph), recipe.split_levels)
+    if graph.nodes_of(Div, Rsqrt):
+        found += divisor_findings(graph, natural_ranges(graph, statistics, recipe))
+    return found
 
 
 def divisor_findings(graph: Graph, ranges: Mapping[Tensor, Range]) -> list[Finding]:
@@ -49,6 +63,34 @@ def _divisor(node: Node, ranges: Mapping[Tensor, Range]) -> Iterator[Finding]:
     yield Finding(code="quant.reciprocal", severity=Severity.WARNING, where=where, headline=f"the divisor {spans}",
                   why="what is divided by so few steps is rough in int8",
                   help="leave silent or empty samples out of the calibration data")
+
+
+def input_findings(graph: Graph, statistics: Statistics, names: Mapping[Tensor, str], levels: int) -> list[Finding]:
+    """Tell which inputs hold parts of very different range, of which one would be left with fewer than ``levels``."""
+    found = []
+    for source in (t for t in graph.inputs if is_real(t) and names[t] in statistics):
+        whole = statistics[names[source]].range
+        for part in _parts(source):
+            if part is source or names[part] not in statistics:
+                continue
+            own = statistics[names[part]].range
+            if 0 < (left := levels_left(own.with_zero(), whole)) < levels:
+                found.append(Finding(
+                    code="range.input", severity=Severity.WARNING, where=f"input '{source.name}'",
+                    headline=f"'{part.name}' [{own.low:.3g}, {own.high:.3g}] is cut out of input '{source.name}' "
+                             f"[{whole.low:.3g}, {whole.high:.3g}], which leaves it {left:.0f} of {LEVELS} levels",
+                    why="an int8 tensor has one scale", help="give the parts as inputs of their own"))
+                break
+    return found
+
+
+def _parts(source: Tensor) -> Iterator[Tensor]:
+    """The input, and what is only cut out of it and moved."""
+    waiting = [source]
+    while waiting:
+        tensor = waiting.pop()
+        yield tensor
+        waiting += [t for user in tensor.users if isinstance(user.op, CUTS) for t in user.outputs]
 
 
 def power_findings(logs: list[Node], ranges: Mapping[Tensor, Range]) -> list[Finding]:
