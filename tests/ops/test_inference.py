@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ops_harness import Case, f32, i32, ints, model_of, run, scalar
 
 import vitrify.ops as ops
+from scale import examples
 from vitrify.core.errors import ModelError, UnsupportedError
 from vitrify.ir import DType, Tensor
 from vitrify.ops import Padding
@@ -91,7 +92,7 @@ def test_refuses_values(case, message):
 shapes = st.lists(st.integers(1, 4), min_size=0, max_size=4).map(tuple)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(shapes, st.data())
 def test_broadcasting_is_the_runtimes(shape, data):
     start = data.draw(st.integers(0, len(shape)))
@@ -104,7 +105,7 @@ def test_broadcasting_is_the_runtimes(shape, data):
     assert inferred.shape == answer.shape
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple), st.data())
 def test_strided_slices_are_the_runtimes(shape, data):
     rank = len(shape)
@@ -124,7 +125,7 @@ def test_strided_slices_are_the_runtimes(shape, data):
         np.testing.assert_array_equal(ours, answer)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 4), st.integers(1, 3), st.sampled_from(Padding))
 def test_windows_are_the_runtimes(size, taps, stride, dilation, padding):
     op = ops.DepthwiseConv2D(padding=padding, stride_h=stride, stride_w=stride, dilation_h_factor=dilation)

@@ -10,6 +10,7 @@ from graph_maker import Maker, activation_names, check_kept
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scale import examples
 from vitrify import ops
 from vitrify.ir import Model, Tensor
 from vitrify.passes import optimize
@@ -144,7 +145,7 @@ def moved(model: Model) -> int:
 
 
 @pytest.mark.parametrize("layout", ["nhwc", "nchw"])
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(model=models())
 def test_random_graph(model: Model, layout: str) -> None:
     before = moved(model)

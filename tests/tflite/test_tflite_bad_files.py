@@ -18,6 +18,7 @@ from ai_edge_litert import schema_py_generated as tfl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scale import examples
 from vitrify.core.errors import ModelError, UnsupportedError, UsageError, VitrifyError
 from vitrify.ir import Interface
 from vitrify.tflite import contents, read, read_bytes, to_bytes
@@ -241,7 +242,7 @@ FUZZED = {"float": small.conv_model(), "int8": small.float_ends(small.conv_model
 
 
 @pytest.mark.parametrize("name", FUZZED)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(data=st.data())
 def test_flipped_bytes_give_a_model_or_an_error(name: str, data: st.DataObject) -> None:
     content = bytearray(to_bytes(FUZZED[name]))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scale import examples
 from vitrify.verify.metrics import ChannelSums, Sums, cosine, finite, largest_error, max_lsb, sqnr_db
 
 RNG = np.random.default_rng(3)
@@ -37,7 +38,7 @@ def test_json_has_no_infinity() -> None:
     assert [finite(v) for v in (math.inf, -math.inf, None, 3.5)] == [None, None, None, 3.5]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), noise=st.floats(1e-6, 1.0), parts=st.integers(1, 5))
 def test_samples_one_by_one_give_what_numpy_gives_at_once(seed: int, noise: float, parts: int) -> None:
     rng = np.random.default_rng(seed)
