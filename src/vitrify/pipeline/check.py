@@ -31,7 +31,7 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
     targets.load(target)
     existing(source)
     try:
-        require_integers(source, target)
+        require_integers(source, target, conversion)
     except ModelError as error:
         if any(finding.code != "model.float" for finding in error.findings):
             raise

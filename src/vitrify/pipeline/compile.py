@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from vitrify.core.errors import ModelError
 from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline.files import destination, existing
+from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import coverage_row, estimate_row, memory_row, placement_row
-from vitrify.pipeline.steps import is_tflite, kind_of, prepare_file, refuse_compiled, step
+from vitrify.pipeline.steps import import_model, is_tflite, kind_of, prepare_file, refuse_compiled, step
 from vitrify.results import CompileResult, PlacementRow
 
 if TYPE_CHECKING:
@@ -50,17 +51,17 @@ def placed(compiled: Compiled) -> PlacementRow:
     return placement_row(compiled.placement, [row.cycles for row in compiled.operators])
 
 
-def require_integers(source: Path, target: str) -> None:
+def require_integers(source: Path, target: str, conversion: ConvertOptions = ConvertOptions()) -> None:
     """Refuse a file whose operators an int8 NPU cannot take.
 
     Raises:
         ModelError: it is not TFLite, or computes in float; says what to run first.
     """
-    from vitrify import importers, tflite
+    from vitrify import tflite
 
     refuse_compiled(source)
     if not is_tflite(source):
-        importers.load(source)          # refuses what is no model at all
+        import_model(source, conversion)          # refuses what is no model at all
         raise _refusal(source, target, f"{source} is not a TFLite file")
     kind = kind_of(tflite.read(source))
     if kind not in COMPILABLE:

@@ -13,7 +13,15 @@ from vitrify.pipeline.files import destination, existing, rename, staged
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
-from vitrify.pipeline.steps import INTEGER_KINDS, import_model, optimize_model, prepare_file, refuse_compiled, step
+from vitrify.pipeline.steps import (
+    INTEGER_KINDS,
+    import_findings,
+    import_model,
+    optimize_model,
+    prepare_file,
+    refuse_compiled,
+    step,
+)
 from vitrify.results import ConvertResult
 
 __all__ = ["ConvertOptions", "convert_file", "float_model", "write_checked"]
@@ -29,7 +37,7 @@ def convert_file(source: Path, output: Path | None, options: ConvertOptions,
     meter, shown = Meter(), reporter or Silent()
     target = destination(existing(source), output, "_float.tflite")
     model, ledger = float_model(source, options, shown)
-    findings = write_checked(model, target, shown)
+    findings = [*import_findings(model), *write_checked(model, target, shown)]
     facts = model_facts(model, str(target), target.stat().st_size)
     if facts.kind in INTEGER_KINDS:
         findings.append(Finding(code="convert.integer", severity=Severity.WARNING, where=str(source),

@@ -17,7 +17,7 @@ from vitrify.pipeline.files import destination, existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
-from vitrify.pipeline.steps import calibrate_model, quantize_model, step
+from vitrify.pipeline.steps import calibrate_model, import_findings, quantize_model, step
 from vitrify.pipeline.verify import compare_files, softened, summary
 from vitrify.results import CalibrationFacts, ComparisonRow, LedgerRow, QuantizeResult
 
@@ -79,6 +79,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
     recipe = quantization.effective()
     with tempfile.TemporaryDirectory(prefix="vitrify-") as folder, shared_child():
         model, ledger = float_model(source, conversion, reporter)
+        told = import_findings(model)
         between = Path(folder) / f"{source.stem}_float.tflite"
         tflite.write(model, between)
         model = tflite.read(between)
@@ -97,7 +98,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
                     reporter.advance, limit=COMPARED, names=["float", target.name], kernels=KERNELS, tensors=False))
                 note.text = summary(compared[0])
 
-        findings = [*result.findings, *write_checked(result.model, target, reporter, look)]
-    told = softened(compared[0].findings) if data.random else compared[0].findings
-    return Made(ledger=[*ledger_rows(ledger), *ledger_rows(result.ledger)], findings=[*findings, *told],
+        findings = [*told, *result.findings, *write_checked(result.model, target, reporter, look)]
+    compared_findings = softened(compared[0].findings) if data.random else compared[0].findings
+    return Made(ledger=[*ledger_rows(ledger), *ledger_rows(result.ledger)], findings=[*findings, *compared_findings],
                 calibration=facts, quality=compared[0].stages[0])

@@ -52,6 +52,11 @@ def import_model(path: Path, options: ConvertOptions) -> Model:
     return importers.load(path, shapes=options.shapes, values=options.values)
 
 
+def import_findings(model: Model) -> list[Finding]:
+    """Return what the importer told about a model: what it assumed, and what it took otherwise than it stands there."""
+    return list(model.extras.get("findings", ()))
+
+
 def is_tflite(path: Path) -> bool:
     """True when the file's content says TFLite, whatever its name."""
     with path.open("rb") as stream:

@@ -19,6 +19,7 @@ from vitrify.pipeline.rows import coverage_row, estimate_row, ledger_rows, memor
 from vitrify.pipeline.steps import (
     INTEGER_KINDS,
     calibrate_model,
+    import_findings,
     import_model,
     is_tflite,
     kind_of,
@@ -93,6 +94,7 @@ def _convert(build: Build) -> None:
     run, options = build.run, build.options
     with build.stage("import") as stage:
         model = import_model(options.model, options.conversion)
+        stage.findings = import_findings(model)
         stage.text = f"{sum(map(len, model.graphs))} nodes from {options.model.name}"
     with build.stage("optimize") as stage:
         ledger = optimize_model(model, options.conversion)

@@ -1,0 +1,64 @@
+"""What the importer assumed is told by every command that imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import vitrify as vt
+from vitrify.cli.main import call
+from vitrify.results import RESULTS
+
+TAKEN = "input 'x' leaves the batch open; 1 is taken"
+
+
+@pytest.fixture
+def open_model(tmp_path: Path) -> Path:
+    """A convolution and a gain that is an input; the batch is open."""
+    weights = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]), helper.make_node("Mul", ["c", "gain"], ["s"]),
+         helper.make_node("Relu", ["s"], ["y"])], "open",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, 8, 8]),
+         helper.make_tensor_value_info("gain", TensorProto.FLOAT, [])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4, 8, 8])],
+        [numpy_helper.from_array(weights, "w")])
+    path = tmp_path / "open.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    np.save(tmp_path / "data.npy", np.random.default_rng(1).uniform(-1, 1, (4, 3, 8, 8)).astype(np.float32))
+    return path
+
+
+@pytest.mark.parametrize("command", [
+    "convert {model} -o {folder}/f.tflite", "quantize {model} --data {folder}/data.npy -o {folder}/q.tflite",
+    "check {model} --target imx93 --data {folder}/data.npy",
+    "build {model} --target imx93 --data {folder}/data.npy -o {folder}/run"], ids=lambda c: str(c).split()[0])
+def test_the_batch_that_was_taken_is_told(open_model: Path, command: str,
+                                          capfd: pytest.CaptureFixture[str]) -> None:
+    line = f"{command} --value gain=2.5".format(model=open_model, folder=open_model.parent).split()
+    assert call([*line, "--json"]) == 0
+    out, _ = capfd.readouterr()
+    result = msgspec.json.decode(out, type=RESULTS[line[0]])
+    assert [f.headline for f in result.findings if f.code == "onnx.open-batch"] == [TAKEN]
+    assert call([*line, "-q"]) == 0
+    out, err = capfd.readouterr()
+    assert TAKEN in out + err
+
+
+def test_values_stand_for_inputs_in_python(open_model: Path, tmp_path: Path) -> None:
+    values: dict[str, int | float | list[int | float]] = {"gain": 2.5}
+    x = np.random.default_rng(2).uniform(-1, 1, (1, 3, 8, 8)).astype(np.float32)
+    doubled = {g: vt.run(open_model, {"x": x}, values={"gain": g})["y"] for g in (2.5, 5.0)}
+    np.testing.assert_allclose(doubled[5.0], 2 * doubled[2.5], rtol=1e-6)
+    loaded = vt.load(open_model, values=values)
+    int8 = vt.quantize(open_model, data=tmp_path / "data.npy", values=values)
+    vt.convert(open_model, tmp_path / "f.tflite", values=values)
+    for form in (loaded, tmp_path / "f.tflite"):
+        np.testing.assert_allclose(vt.run(form, {"x": x})["y"], doubled[2.5], rtol=1e-5, atol=1e-5)
+    assert np.abs(vt.run(int8, {"x": x})["y"] - doubled[2.5]).mean() < 0.1        # one step of 26 / 255
+    assert vt.verify(open_model, tmp_path / "f.tflite", data=tmp_path / "data.npy", values=values).ok
