@@ -114,6 +114,8 @@ CASES: dict[str, tuple[type[Pass], Build, list[str]]] = {
         ops.Div(fused_activation_function=Activation.RELU), x, m.op(ops.Abs(), x)), ["ABS", "RSQRT", "MUL", "MUL"]),
     "over the distance from the least": (DivToRsqrt, lambda m, x: m.op(ops.Div(), x, add(m, above_least(m, x), 1)),
                                          ["REDUCE_MIN", "SUB", "ADD", "RSQRT", "MUL", "MUL"]),
+    "over a root": (DivToRsqrt, lambda m, x: m.op(ops.Div(), x, m.op(ops.Sqrt(), add(m, m.op(ops.Abs(), x), 1))),
+                    ["ABS", "ADD", "RSQRT", "MUL"]),
     "over any sign": (DivToRsqrt, lambda m, x: m.op(ops.Div(), x, m.op(ops.Tanh(), x)), ["TANH", "DIV"]),
     "over a difference": (DivToRsqrt, lambda m, x: m.op(ops.Div(), x, m.op(ops.Sub(), x, total(m, x))),
                           ["SUM", "SUB", "DIV"]),

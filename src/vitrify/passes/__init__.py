@@ -9,6 +9,7 @@ from typing import Literal
 
 from vitrify.core.errors import ModelError
 from vitrify.ir import Ledger, Model
+from vitrify.ir.inheriting import inherit_origins
 from vitrify.ir.naming import make_names_unique
 from vitrify.passes.base import Pass, Runner
 from vitrify.passes.layout.turning import TurnLayout
@@ -49,4 +50,5 @@ def _optimize(model: Model, layout: TurnLayout) -> Ledger:
     runner.run(FUSION)
     for graph in model.graphs:
         make_names_unique(graph)
+        inherit_origins(graph)
     return runner.ledger

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from vitrify.core.errors import DataError, ModelError, UnsupportedError
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import DType, Graph, Ledger, LedgerEntry, Model, Node
+from vitrify.ir.inheriting import inherit_origins
 from vitrify.ir.ledger import Exactness
 from vitrify.ir.naming import make_names_unique
 from vitrify.ir.validation import validate
@@ -71,6 +72,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     apply(graph, planned)
     convert_boundary(graph, recipe)
     make_names_unique(graph)
+    inherit_origins(graph)
     validate(made)
     ledger.add(LedgerEntry(name="quantize", summary="float32 to int8, weights symmetric, activations with zero point",
                            changes=len(planned.activations), nodes_before=before, nodes_after=len(graph),
