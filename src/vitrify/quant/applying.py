@@ -72,7 +72,8 @@ def _constant(source: Tensor, data: Array, quantization: Quantization) -> Tensor
 
 def _apply_weights(graph: Graph, node: Node, weights: Weights, plan: Plan, constants: _Constants) -> None:
     source = node.input(weights.index)
-    rounded = constants.get(source, weights.quantization, quantize_weights)
+    rounded = constants.get(source, weights.quantization, quantize_weights) if weights.levels is None else \
+        _constant(source, weights.levels, weights.quantization)
     graph.set_input(node, weights.index, rounded)
     if weights.bias is None:
         return

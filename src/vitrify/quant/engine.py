@@ -20,7 +20,7 @@ from vitrify.quant.boundary import convert_boundary
 from vitrify.quant.copying import copy_model
 from vitrify.quant.observe import watches
 from vitrify.quant.pixels import pixel_inputs
-from vitrify.quant.planning import Plan, plan
+from vitrify.quant.planning import Plan, natural_ranges, plan
 from vitrify.quant.preparing import fold_half_weights
 from vitrify.quant.reach import reach_findings
 from vitrify.quant.recipe import Recipe
@@ -28,6 +28,7 @@ from vitrify.quant.rules import roles, rule_of, touches_reals
 from vitrify.quant.splitting import split_outputs
 from vitrify.quant.statistics import Statistics
 from vitrify.quant.unjoining import unjoin_cuts
+from vitrify.quant.wide import wide_nodes, write_out
 
 SHOWN = 20
 """How many nodes of one operator a refusal names."""
@@ -68,12 +69,18 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     findings += split_outputs(made, statistics, recipe, ledger)
     statistics, fixed = pixel_inputs(made, statistics, ledger)
     before = len(graph)
-    planned = plan(graph, statistics, recipe, fixed)
+    wide = wide_nodes(graph, recipe)
+    known = write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide)) if wide else {}
+    planned = plan(graph, statistics, recipe, fixed, wide, known)
     apply(graph, planned)
     convert_boundary(graph, recipe)
     make_names_unique(graph)
     inherit_origins(graph)
     validate(made)
+    if wide:
+        ledger.add(LedgerEntry(name="wide", summary="operators that compute with 16-bit activations",
+                               nodes_before=before, changes=len(wide), nodes_after=len(graph),
+                               exactness=Exactness.APPROXIMATE, examples=[n.name for n in graph if n in wide][:5]))
     ledger.add(LedgerEntry(name="quantize", summary="float32 to int8, weights symmetric, activations with zero point",
                            changes=len(planned.activations), nodes_before=before, nodes_after=len(graph),
                            exactness=Exactness.APPROXIMATE,

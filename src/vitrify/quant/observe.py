@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from vitrify.ir import Graph, Node, Tensor
 from vitrify.quant.bias_correction import is_derived
 from vitrify.quant.calibrators import Calibrators
+from vitrify.quant.moments import moments_of, source_of
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import fixed_output, is_real, keeps_values, roles
 from vitrify.quant.statistics import Histogram, Statistics, TensorStatistics
@@ -34,7 +36,8 @@ LONGEST_AXIS = 1024
 class Watch:
     """One tensor to observe: its name in the statistics, and what is kept besides its range.
 
-    histogram: how the values are spread; axes: the range of each index of these axes; means: that of each channel.
+    histogram: how the values are spread; axes: the range of each index of these axes; means: that of each channel;
+    layers: those whose inputs' moments are taken from it.
     """
 
     tensor: Tensor
@@ -42,6 +45,7 @@ class Watch:
     histogram: bool
     axes: tuple[int, ...] = ()
     means: bool = False
+    layers: tuple[Node, ...] = ()
 
 
 def keys(graph: Graph) -> dict[Tensor, str]:
@@ -65,6 +69,7 @@ def watches(graph: Graph, recipe: Recipe) -> list[Watch]:
     calibrators = Calibrators(graph, recipe)
     joined = set(_members_of_outputs(graph))
     weighted = set(_weighted(graph)) if recipe.bias_correction else set()
+    layers = _layers(graph) if recipe.rounding == "compensated" else {}
     chosen: list[Watch] = []
     for tensor in graph.tensors():
         if not is_real(tensor) or tensor.is_constant:
@@ -72,7 +77,8 @@ def watches(graph: Graph, recipe: Recipe) -> list[Watch]:
         wanted = tensor.is_output or tensor in joined or tensor in weighted
         if wanted or tensor.producer is None or _needs_range(tensor.producer):
             axes = tuple(a for a, n in enumerate(tensor.shape) if 1 < n <= LONGEST_AXIS) if tensor.is_output else ()
-            chosen.append(Watch(tensor, named[tensor], calibrators.needs_histogram(tensor), axes, tensor in weighted))
+            chosen.append(Watch(tensor, named[tensor], calibrators.needs_histogram(tensor), axes, tensor in weighted,
+                                tuple(layers.get(tensor, ()))))
     return chosen
 
 
@@ -89,6 +95,17 @@ def _weighted(graph: Graph) -> Iterator[Tensor]:
                 waiting += [t for t in tensor.producer.inputs if is_real(t) and t is not None]
             elif not tensor.is_constant:
                 yield tensor
+
+
+def _layers(graph: Graph) -> dict[Tensor, list[Node]]:
+    """The layers whose weights are rounded against each other, by what their windows are taken from."""
+    named = Counter(node.name for node in graph)
+    found: dict[Tensor, list[Node]] = {}
+    for node in graph:
+        source = source_of(node) if named[node.name] == 1 else None
+        if source is not None:
+            found.setdefault(source, []).append(node)
+    return found
 
 
 def _needs_range(node: Node) -> bool:
@@ -121,6 +138,9 @@ def observe(statistics: Statistics, watched: Sequence[Watch], arrays: Sequence[A
             _observe_axis(seen, array, axis)
         if watch.means and array.size:
             _observe_means(seen, array)
+        for layer in watch.layers:
+            seen_now, known = moments_of(layer, array), statistics.moments.get(layer.name)
+            statistics.moments[layer.name] = seen_now if known is None else known.add(seen_now)
         if watch.histogram and array.size:
             seen.histogram = seen.histogram or Histogram()
             seen.histogram.add(_thinned(array), max(-low, high))

@@ -7,6 +7,8 @@ convolutions, mean and std move into their weights, and the file's input is the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
@@ -71,7 +73,8 @@ def pixel_inputs(model: Model, statistics: Statistics, ledger: Ledger) -> tuple[
     ledger.add(LedgerEntry(name=PASS, summary="mean and std of pictures moved into the first convolution's weights",
                            changes=len(convolutions), nodes_before=before, nodes_after=len(graph),
                            exactness=Exactness.ROUNDING, note=_words(taken, middle)))
-    return _moved(statistics, keys(graph)[tensor], taken), {tensor: Quantization.per_tensor(1 / TOP, middle + INT8_LOW)}
+    moved = _moved(statistics, keys(graph)[tensor], taken, convolutions)
+    return moved, {tensor: Quantization.per_tensor(1 / TOP, middle + INT8_LOW)}
 
 
 def _picture_input(model: Model, interface: Interface) -> Tensor | None:
@@ -93,15 +96,21 @@ def _per_channel(preprocess: Preprocess, binding: InputBinding) -> tuple[Array, 
             np.broadcast_to(np.asarray(preprocess.std, np.float64), (channels,)))
 
 
-def _moved(statistics: Statistics, key: str, taken: InputBinding) -> Statistics:
-    """The statistics with the input's channel means as the rewritten model sees them."""
+def _moved(statistics: Statistics, key: str, taken: InputBinding, layers: Sequence[Node]) -> Statistics:
+    """The statistics with the input's channel means and moments as the rewritten model sees them."""
     old, new = statistics[key], TensorStatistics()
     scale, offset = np.asarray(taken.scale), np.asarray(taken.offset)
     new.low, new.high = float(offset.min()), float(offset.max()) + 1.0
     new.counted = old.counted
     new.sums = None if old.sums is None else old.sums * scale + old.counted * offset
-    return Statistics({**statistics.tensors, key: new}, statistics.samples, statistics.key, statistics.is_random,
+    made = Statistics({**statistics.tensors, key: new}, statistics.samples, statistics.key, statistics.is_random,
                       statistics.pictures)
+    made.moments = dict(statistics.moments)
+    for node in layers:
+        if node.name in made.moments:
+            taps = node.input(1).size // node.input(1).shape[0] // scale.size
+            made.moments[node.name] = made.moments[node.name].affine(np.tile(scale, taps), np.tile(offset, taps))
+    return made
 
 
 def _words(binding: InputBinding, middle: int) -> str:

@@ -16,6 +16,7 @@ from vitrify.quant.groups import Group, Groups
 from vitrify.quant.observe import keys
 from vitrify.quant.ranges import constant_range, range_of
 from vitrify.quant.recipe import Recipe
+from vitrify.quant.rounding import round_weights
 from vitrify.quant.rules import Roles, fixed_output, is_real, keeps_values, roles, shared_inputs
 from vitrify.quant.saturation import FLAT, is_score, needed
 from vitrify.quant.scalars import Scalars, align_scalars, bias_for
@@ -43,7 +44,7 @@ class Weights:
     """The constant weights of a node and its bias, by input position; ``input`` is what they are multiplied with.
 
     ``means`` are those of the input's channels, for correcting the bias; None leaves it as it is. ``added`` goes to the
-    bias for what the input is short of.
+    bias for what the input is short of. ``levels`` are the rounded weights; None: each to the nearest.
     """
 
     index: int
@@ -52,6 +53,7 @@ class Weights:
     input: int
     means: Array | None = None
     added: Array | None = None
+    levels: Array | None = None
 
 
 @dataclass
@@ -239,8 +241,12 @@ class _Planner:
         scale = float(made.input_scale(node, found.data).scale[0])
         assert tensor.data is not None
         axis = self._axis(node, found)
-        return Weights(found.weight, weight_scales(tensor.data, axis, bias, scale), found.bias, found.data,
-                       self._means(node.input(found.data)), bias_for(node, tensor.data, self.scalars.missing))
+        scales, means = weight_scales(tensor.data, axis, bias, scale), self._means(node.input(found.data))
+        moments = self.statistics.moments.get(node.name) if self.recipe.rounding == "compensated" else None
+        centered = means is not None and found.bias is not None
+        levels = round_weights(node.op, tensor.data, scales, moments, centered) if moments is not None else None
+        return Weights(found.weight, scales, found.bias, found.data, means,
+                       bias_for(node, tensor.data, self.scalars.missing), levels)
 
     def _means(self, tensor: Tensor) -> Array | None:
         return input_means(tensor, self.names, self.statistics) if self.recipe.bias_correction else None

@@ -16,6 +16,7 @@ from vitrify.core.findings import Finding
 Calibrator = Literal["mixed", "minmax", "percentile", "least-error"]
 IoType = Literal["int8", "uint8", "float32"]
 Weights = Literal["per-axis", "per-tensor"]
+Rounding = Literal["nearest", "compensated"]
 Activations = Literal["int8", "int16"]
 
 
@@ -50,9 +51,14 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         runtimes for small devices read only the first scale of FULLY_CONNECTED, so one is what it gets by default.
     activations: ``int16`` lets operators that have such a kernel compute with 16-bit activations and int8 weights, at
         about half the speed on an Ethos-U65; inputs and outputs of the file keep their types.
+    wide_until: so do all operators up to the one of this name, in the file's order.
+    least_db: the SQNR in dB that every output is to keep on the calibration samples. Where 8 bits keep less,
+        ``wide_until`` is chosen so that as few operators as possible compute in 16 bits. 0: not asked.
     input_type, output_type: the element type of the file's own inputs and outputs.
     outputs: ``split`` takes outputs that join parts of very different range apart; ``keep`` leaves them.
     split_levels: an output is taken apart when a part would be left with fewer of the 256 levels.
+    rounding: ``compensated`` rounds the weights of a layer so that their errors cancel in its output, as far as the
+        calibration samples tell how its inputs vary together; ``nearest`` rounds each by itself.
     bias_correction: correct each bias by the mean error that rounding the weights brings to its channel.
     """
 
@@ -61,10 +67,13 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     weights: Weights = "per-axis"
     fully_connected_weights: Weights = "per-tensor"
     activations: Activations = "int8"
+    wide_until: str = ""
+    least_db: float = 0.0
     input_type: IoType = "int8"
     output_type: IoType = "int8"
     outputs: Literal["split", "keep"] = "split"
     split_levels: int = 32
+    rounding: Rounding = "compensated"
     bias_correction: bool = True
     overrides: tuple[Override, ...] = ()
 

@@ -17,6 +17,7 @@ import numpy as np
 from vitrify.core.errors import DataError
 from vitrify.core.files import write_atomically
 from vitrify.data.preprocess import Preprocess
+from vitrify.quant.moments import Moments
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -156,7 +157,8 @@ class TensorStatistics:
 class Statistics:
     """The statistics of a run by tensor name, and how many samples went in.
 
-    ``pictures`` says how pictures became samples, when all of them were pictures.
+    ``pictures`` says how pictures became samples, when all of them were pictures. ``moments`` says by node how the
+    inputs of layers vary together.
     """
 
     def __init__(self, tensors: Mapping[str, TensorStatistics] | None = None, samples: int = 0, key: str = "",
@@ -166,6 +168,7 @@ class Statistics:
         self.key = key
         self.is_random = is_random
         self.pictures = pictures
+        self.moments: dict[str, Moments] = {}
 
     def __getitem__(self, name: str) -> TensorStatistics:
         return self.tensors[name]
@@ -180,6 +183,8 @@ class Statistics:
         """Take in the statistics of other samples on the same model."""
         for name, seen in other.tensors.items():
             self.tensors.setdefault(name, TensorStatistics()).merge(seen)
+        for name, moments in other.moments.items():
+            self.moments[name] = self.moments[name].add(moments) if name in self.moments else moments
         self.samples += other.samples
         self.is_random = self.is_random or other.is_random
         self.pictures = self.pictures if self.pictures == other.pictures else None
@@ -201,7 +206,10 @@ class Statistics:
                 arrays[f"sums/{index}"] = seen.sums
             for axis in sorted(seen.axis_low):
                 arrays[f"axis/{index}/{axis}"] = np.stack([seen.axis_low[axis], seen.axis_high[axis]])
-        header = msgspec.json.encode({"names": names, "samples": self.samples, "key": self.key,
+        for index, moments in enumerate(self.moments.values()):
+            arrays[f"first/{index}"], arrays[f"second/{index}"] = moments.first, moments.second
+        windows = {name: moments.count for name, moments in self.moments.items()}
+        header = msgspec.json.encode({"names": names, "windows": windows, "samples": self.samples, "key": self.key,
                                       "is_random": self.is_random, "pictures": self.pictures})
         write_atomically(path, _archive({"header": np.frombuffer(header, np.uint8), **arrays}))
 
@@ -236,8 +244,11 @@ class Statistics:
                 _, index_text, axis = key.split("/")
                 seen = listed[int(index_text)]
                 seen.axis_low[int(axis)], seen.axis_high[int(axis)] = stored[key]
-        return cls(tensors, int(header["samples"]), str(header["key"]), bool(header["is_random"]),
+        made = cls(tensors, int(header["samples"]), str(header["key"]), bool(header["is_random"]),
                    msgspec.convert(header["pictures"], Preprocess | None))
+        made.moments = {name: Moments(stored[f"first/{index}"], stored[f"second/{index}"], int(count))
+                        for index, (name, count) in enumerate(header["windows"].items())}
+        return made
 
 
 def _archive(arrays: Mapping[str, Array]) -> bytes:

@@ -6,11 +6,12 @@ Source: the TensorFlow Lite 16x8 quantization specification.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from vitrify.core.errors import UsageError
 from vitrify.ir import DType, Graph, Node, Operator, Tensor
 from vitrify.ops import (
     Activation,
@@ -57,19 +58,35 @@ def wide_nodes(graph: Graph, recipe: Recipe) -> set[Node]:
     What only moves values goes with what makes them; a node that makes an output of the model stays in 8 bits, as
     that is what the file gives out.
     """
-    if recipe.activations == "int8" and all(rule.activations != "int16" for rule in recipe.overrides):
+    if recipe.activations == "int8" and not recipe.wide_until and \
+            all(rule.activations != "int16" for rule in recipe.overrides):
         return set()
     found: set[Node] = set()
+    inside = bool(recipe.wide_until)
+    _check_name(graph, recipe.wide_until)
     for node in graph:
+        within, inside = inside, inside and recipe.wide_until not in node_names(node)
         if not isinstance(node.op, KINDS) or any(t.is_output or not is_real(t) for t in node.outputs):
             continue
         if keeps_values(node) and len(shared_inputs(node)) == 1:
             wanted = node.input(shared_inputs(node)[0]).producer in found
         else:
-            wanted = (recipe.override(node_names(node), node.op.kind).activations or recipe.activations) == "int16"
+            default = "int16" if within else recipe.activations
+            wanted = (recipe.override(node_names(node), node.op.kind).activations or default) == "int16"
         if wanted:
             found.add(node)
     return found
+
+
+def _check_name(graph: Graph, name: str) -> None:
+    """Refuse the name of no operator.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name and not any(name in node_names(node) for node in graph):
+        raise UsageError.of("recipe.wide_until", f"the recipe's wide_until is '{name}', no operator has that name",
+                            help="take a name that `vitrify inspect` lists for the float file")
 
 
 def write_out(graph: Graph, wide: set[Node], ranges: Mapping[Tensor, Range]) -> dict[Tensor, Range]:
@@ -108,7 +125,3 @@ def without_pot(op: Operator) -> Operator:
         return type(op)(**given)
     return op
 
-
-def count(nodes: Sequence[Node]) -> str:
-    """Name the first and the last of some nodes."""
-    return f"'{nodes[0].name}' to '{nodes[-1].name}'" if nodes else "none"

@@ -141,7 +141,7 @@ class _Observed:
 def _key(path: str, samples: Samples, watched: Sequence[Watch]) -> str:
     """Name the run: the same model, samples and kind of statistics give the same key."""
     content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    kept = [(w.key, w.histogram, w.axes, w.means) for w in watched]
+    kept = [(w.key, w.histogram, w.axes, w.means, [n.name for n in w.layers]) for w in watched]
     return hashlib.sha256(msgspec.json.encode((content, samples.fingerprint(), kept))).hexdigest()
 
 

@@ -1,0 +1,126 @@
+"""How the inputs of a layer vary together: what is needed to round its weights against each other.
+
+For each layer small enough, calibration sums ``x`` and ``x x^T`` over the windows that the layer looks at; for a
+depthwise layer for each channel by itself. Windows that stick out over the border are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vitrify.ir import Node, Tensor
+from vitrify.ops import Conv2D, DepthwiseConv2D, FullyConnected, Pad
+from vitrify.quant.rules import roles
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+LARGEST = 1 << 18
+"""Entries of ``x x^T`` above which a layer is left alone: 512 inputs, or 25 taps in 419 channels."""
+
+WINDOWS = 128
+"""Windows that one sample adds at most, evenly spread."""
+
+FEWEST = 4
+"""A layer that sees fewer windows in a sample than this, as behind a global pool, is left alone."""
+
+
+@dataclass(eq=False)
+class Moments:
+    """Sums over ``count`` windows: ``first`` [g,n] of x, ``second`` [g,n,n] of x x^T; g is 1, or a channel each."""
+
+    first: Array
+    second: Array
+    count: int
+
+    def add(self, other: Moments) -> Moments:
+        """The sums over the windows of both."""
+        return Moments(self.first + other.first, self.second + other.second, self.count + other.count)
+
+    def affine(self, scale: Array, offset: Array) -> Moments:
+        """The sums for x * scale + offset, both [n]."""
+        moved = self.first * scale
+        cross = moved[:, :, None] * offset[None, None, :]
+        second = self.second * np.outer(scale, scale) + cross + cross.transpose(0, 2, 1) \
+            + self.count * np.outer(offset, offset)
+        return Moments(moved + self.count * offset, second, self.count)
+
+    def spread(self, centered: bool) -> Array:
+        """The mean of x x^T [g,n,n]; ``centered`` without the part that the means make."""
+        second: Array = self.second / self.count
+        if centered:
+            mean = self.first / self.count
+            second = second - mean[:, :, None] * mean[:, None, :]
+        return second
+
+
+def source_of(node: Node) -> Tensor | None:
+    """The tensor whose windows a layer sees, behind its padding; None when its moments are not wanted."""
+    found = roles(node)
+    if found is None or found.weight is None or found.data != 0 or _size(node) > LARGEST:
+        return None
+    tensor = node.input(0)
+    while tensor.producer is not None and isinstance(tensor.producer.op, Pad):
+        tensor = tensor.producer.input(0)
+    return tensor if tensor.shape[:1] == (1,) and windows_in(node, tensor.shape) >= FEWEST else None
+
+
+def _size(node: Node) -> float:
+    """Entries of the layer's second moments, infinite when it is none of those."""
+    shape, x = node.input(1).shape, node.input(0).shape
+    if isinstance(node.op, DepthwiseConv2D):
+        taps = shape[1] * shape[2]
+        return shape[3] * taps * taps if shape[3] == x[3] else math.inf
+    if isinstance(node.op, Conv2D):
+        return math.prod(shape[1:]) ** 2 if shape[3] == x[3] else math.inf
+    if isinstance(node.op, FullyConnected) and len(x) > 1:
+        return shape[1] ** 2
+    return math.inf
+
+
+def _offsets(node: Node) -> tuple[Array, Array]:
+    """Rows and columns of a layer's taps, relative to the first."""
+    if not isinstance(node.op, Conv2D | DepthwiseConv2D):
+        return np.zeros(1, np.int64), np.zeros(1, np.int64)
+    _, height, width, _ = node.input(1).shape
+    rows, columns = np.divmod(np.arange(height * width), width)
+    return rows * node.op.dilation_h_factor, columns * node.op.dilation_w_factor
+
+
+def _area(node: Node, shape: tuple[int, ...]) -> tuple[int, int]:
+    """How many windows lie inside the tensor, down and across."""
+    if not isinstance(node.op, Conv2D | DepthwiseConv2D):
+        return math.prod(shape[:-1]), 1
+    rows, columns = _offsets(node)
+    return max(shape[1] - int(rows[-1]), 0), max(shape[2] - int(columns[-1]), 0)
+
+
+def windows_in(node: Node, shape: tuple[int, ...]) -> int:
+    """How many windows lie inside a tensor of that shape."""
+    return math.prod(_area(node, shape))
+
+
+def moments_of(node: Node, values: Array) -> Moments:
+    """Sum over evenly spread windows of one sample."""
+    height, width = _area(node, values.shape)
+    step = -(-height * width // WINDOWS)
+    while step > 1 and math.gcd(step, width) != 1:
+        step += 1                               # walk over all columns, not down a few
+    rows, columns = np.divmod(np.arange(0, height * width, step), width)
+    if not isinstance(node.op, Conv2D | DepthwiseConv2D):
+        flat = values.reshape(-1, values.shape[-1])[rows][None]
+        return _sums(flat)
+    down, across = _offsets(node)
+    windows = values[0][rows[:, None] + down, columns[:, None] + across]       # [windows, taps, channels]
+    if isinstance(node.op, DepthwiseConv2D):
+        return _sums(windows.transpose(2, 0, 1))
+    return _sums(windows.reshape(1, len(rows), -1))
+
+
+def _sums(x: Array) -> Moments:
+    x = np.ascontiguousarray(x, np.float32)
+    second = np.matmul(x.transpose(0, 2, 1), x)
+    return Moments(x.sum(axis=1, dtype=np.float64), second.astype(np.float64), x.shape[1])
