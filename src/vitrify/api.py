@@ -76,7 +76,8 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
         VitrifyError: an operator has no int8 form, or the data does not fit.
     """
     from vitrify import quant, tflite
-    from vitrify.pipeline.steps import calibrate_model, quantize_model
+    from vitrify.pipeline.steps import calibrate_model
+    from vitrify.pipeline.widening import quantize_enough
 
     given = _data(data, samples, random_calibration, preprocess)
     given.require("calibration")
@@ -86,7 +87,7 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
         path = Path(folder) / "float.tflite"
         tflite.write(source, path)
         statistics, _ = calibrate_model(path, source, given, chosen, None, _silent)
-    return quantize_model(source, statistics, chosen).model
+        return quantize_enough(source, path, statistics, chosen, given)[0].model
 
 
 def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = None,
@@ -173,8 +174,12 @@ def inspect(path: str | Path) -> InspectResult:
 
 def build(model: str | Path, target: str, *, data: str | Path | None = None, output: str | Path | None = None,
           samples: int | None = None, random_calibration: bool = False, preprocess: Preprocess | None = None,
-          shapes: Shapes | None = None, values: Values | None = None, io_layout: Layout = "nhwc") -> BuildResult:
+          shapes: Shapes | None = None, values: Values | None = None, io_layout: Layout = "nhwc",
+          least_db: float | None = None) -> BuildResult:
     """Go the whole way and write a run folder with report.html; goes on where an earlier call stopped.
+
+    ``least_db`` is the SQNR that every output is to keep on the samples: where 8 bits keep less, operators compute with
+    16-bit activations, as few as do.
 
     Raises:
         VitrifyError: the call, the model or the data does not do, or a stage failed.
@@ -183,7 +188,8 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     from vitrify.report.html import write_report
 
     options = BuildOptions(model=Path(model), target=target, conversion=_conversion(shapes, io_layout, values),
-                           data=_data(data, samples, random_calibration, preprocess), quantization=QuantizeOptions())
+                           data=_data(data, samples, random_calibration, preprocess),
+                           quantization=QuantizeOptions(least_db=least_db))
     return _named(build_run(options, None if output is None else Path(output), write_report), "build")
 
 

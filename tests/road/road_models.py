@@ -29,6 +29,8 @@ class RoadModel:
     shapes: dict[str, tuple[int, ...]]
     preprocess: Preprocess = AS_IS
     values: dict[str, int | float | list[int | float]] = field(default_factory=dict)
+    least_db: float | None = None
+    kind: str = "int8"
 
 
 def _copy(sources: list[Path], folder: Path) -> None:
@@ -113,8 +115,8 @@ def speech_states(find: Find, folder: Path) -> None:
 SILERO_FIXED = "silero_vad/silero_vad_openvino_16k.onnx"
 
 ROAD = {
-    "ppocr_det": RoadModel("ppocr_v4/ch_PP-OCRv4_det_infer.onnx", pictures, {"x": (1, 3, 320, 640)},
-                           Preprocess(color="bgr", **IMAGENET)),
+    "ppocr_det": RoadModel("ppocr_v4/ch_PP-OCRv4_det_infer.onnx", pictures, {"x": (1, 3, 640, 640)},
+                           Preprocess(color="bgr", **IMAGENET), least_db=25, kind="int8-int16"),
     "ppocr_cls": RoadModel("ppocr_v4/ch_ppocr_mobile_v2.0_cls_infer.onnx", text_lines, {"x": (1, 3, 48, 192)},
                            Preprocess(color="bgr", mean=(0.5,), std=(0.5,))),
     "yolov8n_320": RoadModel("nudenet_yolov8n/320n.onnx", photos_with_people, {"images": (1, 3, 320, 320)},

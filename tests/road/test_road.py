@@ -53,7 +53,7 @@ def road(model_file: Find, tmp_path_factory: pytest.TempPathFactory) -> Callable
             model.data(model_file, data)
             folder = tmp_path_factory.mktemp(name)
             vt.build(source, "imx93", data=data, output=folder, preprocess=model.preprocess, shapes=model.shapes,
-                     values=model.values)
+                     values=model.values, least_db=model.least_db)
             record = msgspec.json.decode((folder / "run.json").read_bytes(), type=RunRecord)
             done[name] = Road(name, source, folder, data, record)
         return done[name]
@@ -79,7 +79,7 @@ def test_float_equals_the_source_and_int8_is_whole_and_compiled(road: Callable[[
         assert output.relative_error is None or output.relative_error <= 1e-4, output
     assert record.int8_model is not None
     assert record.int8_model.float_operators == 0
-    assert record.int8_model.kind == "int8"
+    assert record.int8_model.kind == ROAD[name].kind
     assert record.coverage.macs is not None
     assert record.coverage.macs > 0.99
     assert record.estimate.latency_ms is not None

@@ -29,8 +29,8 @@ VARIANTS: dict[str, tuple[Callable[[], Model], Kind, str]] = {
                 "int16x8: 1 operator, all 16-bit; int16 in, int16 out"),
     "mixed": (lambda: small.float_tail(small.conv_model(DType.INT8)), Kind.MIXED,
               "mixed: operators by activations: 1 8-bit, 1 float; float32 in, float32 out"),
-    "int16_and_int8": (lambda: small.int8_tail(small.conv_model(DType.INT16)), Kind.MIXED,
-                       "mixed: operators by activations: 1 8-bit, 1 16-bit; int16 in, int8 out"),
+    "int16_and_int8": (lambda: small.int8_tail(small.conv_model(DType.INT16)), Kind.INT8_INT16,
+                       "int8-int16: operators by activations: 1 8-bit, 1 16-bit; int16 in, int8 out"),
     "compiled": (small.compiled, Kind.COMPILED,
                  "compiled: 1 ethos-u graph by Vela for Arm Ethos-U; nothing beside it; int8 in, int8 out"),
 }

@@ -134,6 +134,8 @@ def _reader(kind: Any, least: int | None = None) -> Callable[[str], Any]:
         kind = get_args(kind)[0]
     if kind is int:
         return _integer(least)
+    if kind is float:
+        return _number
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _choice(kind)
     assert kind in (str, Path), kind
@@ -152,6 +154,13 @@ def _integer(least: int | None) -> Callable[[str], int]:
         return value
 
     return read
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number") from None
 
 
 def _choice(kind: type[Enum]) -> Callable[[str], Enum]:

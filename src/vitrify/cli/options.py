@@ -88,6 +88,9 @@ OutputsOption = Annotated[Outputs, Option(
     "--outputs", help="split: an output that joins parts of very different range becomes several. keep: it stays one.")]
 CalibratorOption = Annotated[Calibrator | None, Option(
     "--calibrator", help="How ranges are taken (default: as the recipe says).")]
+LeastDbOption = Annotated[float | None, Option(
+    "--least-db", metavar="DB", help="SQNR that every output is to keep on the samples; where 8 bits keep less, "
+                                     "operators compute with 16-bit activations, as few as do.")]
 RecipeOption = Annotated[Path | None, Option(
     "--recipe", metavar="FILE", help="What is quantized how, as TOML.")]
 SaveRecipeOption = Annotated[Path | None, Option(
@@ -126,12 +129,12 @@ def data_options(path: Path | None, samples: int | None, random: bool, seed: int
 
 
 def quantize_options(io: Integer, outputs: Outputs, calibrator: Calibrator | None, recipe: Path | None,
-                     save_recipe: Path | None) -> QuantizeOptions:
+                     save_recipe: Path | None, least_db: float | None = None) -> QuantizeOptions:
     """Read what is asked of the quantizer."""
     from vitrify.pipeline.options import QuantizeOptions
 
     return QuantizeOptions(io=io.value, outputs=outputs.value, recipe=recipe, save_recipe=save_recipe,
-                           calibrator=calibrator.value if calibrator else None)
+                           calibrator=calibrator.value if calibrator else None, least_db=least_db)
 
 
 def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:

@@ -17,7 +17,7 @@ from vitrify.results import CompileResult, PlacementRow
 if TYPE_CHECKING:
     from vitrify.backends.vela import Compiled
 
-COMPILABLE = ("int8", "int8-float-io", "int16x8", "mixed")
+COMPILABLE = ("int8", "int8-float-io", "int16x8", "int8-int16", "mixed")
 
 
 def compile_file(source: Path, target: str, output: Path | None, reporter: Reporter | None = None) -> CompileResult:

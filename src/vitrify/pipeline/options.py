@@ -91,6 +91,7 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
     io: Literal["int8", "uint8"] = "int8"
     outputs: Literal["split", "keep"] = "split"
     calibrator: str | None = None
+    least_db: float | None = None
     recipe: Path | None = None
     save_recipe: Path | None = None
 
@@ -110,6 +111,8 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
             given["outputs"] = self.outputs
         if self.calibrator is not None:
             given["calibrator"] = self.calibrator
+        if self.least_db is not None:
+            given["least_db"] = self.least_db
         return msgspec.structs.replace(base, **given)
 
 

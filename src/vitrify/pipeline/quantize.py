@@ -17,11 +17,13 @@ from vitrify.pipeline.files import destination, existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
-from vitrify.pipeline.steps import calibrate_model, import_findings, quantize_model, step
+from vitrify.pipeline.steps import calibrate_model, import_findings, step
 from vitrify.pipeline.verify import compare_files, softened, summary
+from vitrify.pipeline.widening import quantize_enough
 from vitrify.results import CalibrationFacts, ComparisonRow, LedgerRow, QuantizeResult
 
 if TYPE_CHECKING:
+    from vitrify.quant import Recipe
     from vitrify.verify.compare import Verification
 
 COMPARED = 1
@@ -38,6 +40,7 @@ class Made(msgspec.Struct, kw_only=True):
     findings: list[Finding]
     calibration: CalibrationFacts
     quality: ComparisonRow
+    recipe: Recipe
 
 
 def quantize_file(source: Path, output: Path | None, data: DataOptions, quantization: QuantizeOptions,
@@ -53,7 +56,7 @@ def quantize_file(source: Path, output: Path | None, data: DataOptions, quantiza
     if quantization.save_recipe is not None:
         from vitrify.quant import save_recipe
 
-        save_recipe(quantization.effective(), quantization.save_recipe)
+        save_recipe(made.recipe, quantization.save_recipe)
     from vitrify import tflite
 
     facts = model_facts(tflite.read(target), str(target), target.stat().st_size)
@@ -87,7 +90,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
             statistics, facts = calibrate_model(between, model, data, recipe, None, reporter.advance)
             note.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
         with step(reporter, "quantize") as note:
-            result = quantize_model(model, statistics, recipe)
+            result, recipe = quantize_enough(model, between, statistics, recipe, data)
             note.text = f"{len(result.model.main)} nodes"
         compared: list[Verification] = []
 
@@ -101,4 +104,4 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
         findings = [*told, *result.findings, *write_checked(result.model, target, reporter, look)]
     compared_findings = softened(compared[0].findings) if data.random else compared[0].findings
     return Made(ledger=[*ledger_rows(ledger), *ledger_rows(result.ledger)], findings=[*findings, *compared_findings],
-                calibration=facts, quality=compared[0].stages[0])
+                calibration=facts, quality=compared[0].stages[0], recipe=recipe)

@@ -17,7 +17,7 @@ from vitrify.results import CalibrationFacts
 if TYPE_CHECKING:
     from vitrify.quant import QuantizeResult, Recipe, Statistics
 
-INTEGER_KINDS = ("int8", "int8-float-io", "int16x8", "compiled")
+INTEGER_KINDS = ("int8", "int8-float-io", "int16x8", "int8-int16", "compiled")
 """Kinds of a TFLite file that are not to be rewritten as if they were float."""
 
 

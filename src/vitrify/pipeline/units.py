@@ -25,10 +25,10 @@ from vitrify.pipeline.steps import (
     kind_of,
     optimize_model,
     prepare_file,
-    quantize_model,
     refuse_compiled,
 )
 from vitrify.pipeline.verify import compare_files, softened, summary
+from vitrify.pipeline.widening import quantize_enough
 from vitrify.results import ComparisonRow, ModelFacts, PictureRow, ScoreRow
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ def _quantize(build: Build) -> None:
     run, recipe = build.run, build.options.quantization.effective()
     with build.stage("quantize") as stage:
         model = tflite.read(run.artifact("float"))
-        result = quantize_model(model, Statistics.load(run.artifact("statistics")), recipe)
+        result, recipe = quantize_enough(model, run.artifact("float"), Statistics.load(run.artifact("statistics")),
+                                         recipe, build.options.data)
         run.record.quantization_ledger = ledger_rows(result.ledger)
         stage.findings = list(result.findings)
         stage.text = f"{len(result.model.main)} nodes, no float operator"

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[Any]]
 Outputs = Mapping[str, Array]
 
-LOOKED_AT, COMPARED = 8, 3
+LOOKED_AT, COMPARED = 8, 2
 """Samples that the float model runs on, and how many of them the candidates are compared on."""
+
+FINENESS = 32
+"""The search ends when it knows the place to this share of the operators."""
 
 ENERGY = 0.95
 """Share of the outputs' energy that the compared samples must hold; fewer are taken when they do."""
@@ -78,7 +81,7 @@ class _Search:
         low, high = 0, len(names) - 1
         best = self._try(names[high])
         if best[1] >= self._recipe.least_db:
-            while low < high:
+            while high - low > len(names) // FINENESS:
                 middle = (low + high) // 2
                 found = self._try(names[middle])
                 if found[1] >= self._recipe.least_db:

@@ -20,6 +20,10 @@ Rounding = Literal["nearest", "compensated"]
 Activations = Literal["int8", "int16"]
 
 
+MOST_DB = 100.0
+"""What 16 bits can keep at most, about."""
+
+
 class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Another choice for some nodes: those whose name matches ``name`` and whose operator is ``operator``.
 
@@ -82,6 +86,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         wrong = [p for p in percentiles if not 50 < p <= 100]
         if wrong:
             raise UsageError.of("recipe.percentile", f"percentile must be above 50 and at most 100, got {wrong[0]:g}")
+        if not 0 <= self.least_db <= MOST_DB:
+            raise UsageError.of("recipe.least_db", f"least_db must be in 0..{MOST_DB:g}, got {self.least_db:g}")
         if not 1 <= self.split_levels <= 256:
             raise UsageError.of("recipe.split_levels", f"split_levels must be in 1..256, got {self.split_levels}")
 

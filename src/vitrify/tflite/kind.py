@@ -33,6 +33,7 @@ class Kind(Enum):
     INT8 = "int8"                      # all operators, inputs and outputs are 8-bit integers
     INT8_FLOAT_IO = "int8-float-io"    # all operators are 8-bit, inputs or outputs are float
     INT16X8 = "int16x8"                # activations int16, weights int8
+    INT8_INT16 = "int8-int16"          # all operators compute in integers, some with 16-bit activations
     MIXED = "mixed"                    # some operators compute in integers, some in float
     COMPILED = "compiled"              # holds graphs compiled for an NPU
 
@@ -91,7 +92,9 @@ def _kind(found: Contents) -> Kind:
             return Kind.DYNAMIC_RANGE
         return Kind.FLOAT16 if found.float16_weights else Kind.FLOAT32
     if found.sixteen_bit:
-        return Kind.MIXED if found.eight_bit else Kind.INT16X8
+        if found.eight_bit:
+            return Kind.MIXED if _has_float(found.inputs, found.outputs) else Kind.INT8_INT16
+        return Kind.INT16X8
     return Kind.INT8_FLOAT_IO if _has_float(found.inputs, found.outputs) else Kind.INT8
 
 
@@ -192,6 +195,7 @@ _SENTENCES = {
     Kind.INT8: lambda c: f"{_counted(c.eight_bit, 'operator')}, all 8-bit; {_ends(c)}",
     Kind.INT8_FLOAT_IO: lambda c: f"{_counted(c.eight_bit, 'operator')}, all 8-bit, but {_ends(c)}",
     Kind.INT16X8: lambda c: f"{_counted(c.sixteen_bit, 'operator')}, all 16-bit; {_ends(c)}",
+    Kind.INT8_INT16: _mixed,
     Kind.MIXED: _mixed,
     Kind.COMPILED: _compiled,
 }

@@ -1,0 +1,118 @@
+"""16-bit activations: every operator that may have them, where they begin and end, and how a recipe asks for them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from quant_graphs import Net, kinds, noise, run, sqnr, statistics_of
+
+import vitrify.ops as ops
+from vitrify.core.errors import UsageError
+from vitrify.ir import DType, Model, Tensor
+from vitrify.quant import Override, Recipe, Statistics, quantize
+
+Make = Callable[[Net, Tensor], Tensor]
+WIDE = Recipe(activations="int16")
+
+CASES: dict[str, Make] = {
+    "conv": lambda n, x: n.conv(x, 6),
+    "depthwise": lambda n, x: n.add(ops.DepthwiseConv2D(), x, n.weights(1, 3, 3, 4, gain=3),
+                                    n.constant(np.linspace(-1, 1, 4))),
+    "transposed_conv": lambda n, x: n.add(ops.TransposeConv(stride_h=2, stride_w=2), n.constant([1, 16, 16, 5]),
+                                          n.weights(5, 2, 2, 4), x, n.constant(np.linspace(-1, 1, 5))),
+    "dense": lambda n, x: n.add(ops.FullyConnected(), n.add(ops.Reshape(new_shape=(1, 256)), x, n.constant([1, 256])),
+                                n.weights(7, 256), n.constant(np.ones(7))),
+    "add": lambda n, x: n.add(ops.Add(), x, n.conv(x, 4)),
+    "add_scalar": lambda n, x: n.add(ops.Add(), x, n.constant(np.float32(0.3))),
+    "sub": lambda n, x: n.add(ops.Sub(), x, n.conv(x, 4)),
+    "mul": lambda n, x: n.add(ops.Mul(), x, n.conv(x, 4)),
+    "mul_scalar": lambda n, x: n.add(ops.Mul(), x, n.constant(np.float32(0.3))),
+    "hard_swish": lambda n, x: n.add(ops.HardSwish(), x),
+    "relu": lambda n, x: n.add(ops.Relu(), x),
+    "relu6": lambda n, x: n.add(ops.Relu6(), x),
+    "pad": lambda n, x: n.add(ops.Pad(), x, n.constant([[0, 0], [1, 1], [1, 1], [0, 0]])),
+    "concat": lambda n, x: n.add(ops.Concatenation(axis=3), x, n.conv(x, 3, gain=9)),
+    "mean": lambda n, x: n.add(ops.Mean(keep_dims=True), x, n.constant([1, 2])),
+    "max_pool": lambda n, x: n.add(ops.MaxPool2D(stride_h=2, stride_w=2, filter_height=2, filter_width=2), x),
+    "average_pool": lambda n, x: n.add(ops.AveragePool2D(stride_h=2, stride_w=2, filter_height=2, filter_width=2), x),
+    "resize_nearest": lambda n, x: n.add(ops.ResizeNearestNeighbor(), x, n.constant([16, 16])),
+    "resize_bilinear": lambda n, x: n.add(ops.ResizeBilinear(), x, n.constant([16, 16])),
+    "transpose": lambda n, x: n.add(ops.Transpose(), x, n.constant([0, 3, 1, 2])),
+    "slice": lambda n, x: n.add(ops.Slice(), x, n.constant([0, 0, 0, 0]), n.constant([1, 4, 8, 4])),
+    "logistic_stays": lambda n, x: n.add(ops.Logistic(), x),
+}
+
+
+def chain(net: Net, make: Make) -> Model:
+    """The operator between two products that tell 16 bits from 8: small values beside a large one."""
+    x = net.conv(net.x, 4, gain=3)
+    y = make(net, x)
+    return net.model(net.add(ops.Mul(), y, net.constant(np.float32(1.5)), name="last"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_kind_runs_in_16_bits(name: str, tmp_path: Path) -> None:
+    net = Net(1, 8, 8, 3)
+    model = chain(net, CASES[name])
+    statistics = statistics_of(model, tmp_path)
+    made = quantize(model, statistics, WIDE)
+    inner = [t for n in made.model.main if n.op.kind != "QUANTIZE" for t in n.outputs if not t.is_output]
+    fixed = "LOGISTIC" in kinds(made.model)
+    assert all(t.dtype is DType.INT16 for t in inner) or fixed
+    assert made.model.main.outputs[0].dtype is DType.INT8
+    assert made.model.main.inputs[0].dtype is DType.INT8
+    assert "HARD_SWISH" not in kinds(made.model)
+    sample = noise(model)[0]
+    (wanted,), (found,) = run(model, sample).values(), run(made.model, sample).values()
+    assert sqnr(wanted, found) > 34
+
+
+def deep(net: Net) -> Model:
+    x = net.x
+    for number in range(4):
+        x = net.add(ops.HardSwish(), net.conv(x, 6, gain=4, name=f"conv_{number}"), name=f"act_{number}")
+    return net.model(net.conv(x, 3, gain=4, name="last"))
+
+
+def wide_convolutions(model: Model, statistics: Statistics, recipe: Recipe) -> list[str]:
+    made = quantize(model, statistics, recipe)
+    return [n.name for n in made.model.main.nodes_of(ops.Conv2D) if n.output.dtype is DType.INT16]
+
+
+RECIPES = {
+    "none": (Recipe(), []),
+    "by_name": (Recipe(overrides=(Override(name="conv_[12]", activations="int16"),)), ["conv_1", "conv_2"]),
+    "by_operator": (Recipe(overrides=(Override(operator="CONV_2D", activations="int16"),)),
+                    ["conv_0", "conv_1", "conv_2", "conv_3"]),
+    "until": (Recipe(wide_until="act_1"), ["conv_0", "conv_1"]),
+    "until_but": (Recipe(wide_until="act_2", overrides=(Override(name="conv_1", activations="int8"),)),
+                  ["conv_0", "conv_2"]),
+    "all": (WIDE, ["conv_0", "conv_1", "conv_2", "conv_3"]),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_recipe_says_where(name: str, tmp_path: Path) -> None:
+    recipe, expected = RECIPES[name]
+    model = deep(Net(1, 8, 8, 3))
+    statistics = statistics_of(model, tmp_path)
+    assert wide_convolutions(model, statistics, recipe) == expected
+    sample = noise(model)[0]
+    (wanted,), (found,) = run(model, sample).values(), run(quantize(model, statistics, recipe).model, sample).values()
+    assert sqnr(wanted, found) > 25
+
+
+def test_16_bits_keep_more(tmp_path: Path) -> None:
+    model = deep(Net(1, 8, 8, 3))
+    statistics, sample = statistics_of(model, tmp_path), noise(model)[0]
+    wanted, = run(model, sample).values()
+    kept = [sqnr(wanted, next(iter(run(quantize(model, statistics, recipe).model, sample).values())))
+            for recipe in (Recipe(), Recipe(wide_until="act_3"))]
+    assert kept[1] > kept[0] + 3
+
+
+def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
+    model = deep(Net(1, 8, 8, 3))
+    with pytest.raises(UsageError, match="no operator has that name"):
+        quantize(model, statistics_of(model, tmp_path), Recipe(wide_until="nowhere"))
