@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from inspect import cleandoc
@@ -30,6 +31,7 @@ _YOUNG_OBJECTS = 50_000
 def main() -> NoReturn:
     """Run the program."""
     gc.set_threshold(_YOUNG_OBJECTS)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")      # small matrices: its threads would only wait for each other
     signal.signal(signal.SIGTERM, _terminated)
     sys.exit(call(sys.argv[1:]))
 

@@ -28,7 +28,7 @@ Outputs = Mapping[str, Array]
 LOOKED_AT, COMPARED = 8, 2
 """Samples that the float model runs on, and how many of them the candidates are compared on."""
 
-FINENESS = 32
+FINENESS = 16
 """The search ends when it knows the place to this share of the operators."""
 
 ENERGY = 0.95
@@ -79,16 +79,15 @@ class _Search:
             return narrow, self._recipe
         names = list(dict.fromkeys(node.name for node in self._model.main))
         low, high = 0, len(names) - 1
-        best = self._try(names[high])
-        if best[1] >= self._recipe.least_db:
-            while high - low > len(names) // FINENESS:
-                middle = (low + high) // 2
-                found = self._try(names[middle])
-                if found[1] >= self._recipe.least_db:
-                    best, high = found, middle
-                else:
-                    low = middle + 1
-        result, db, recipe = best
+        best = None
+        while high - low > len(names) // FINENESS:
+            middle = (low + high) // 2
+            found = self._try(names[middle])
+            if found[1] >= self._recipe.least_db:
+                best, high = found, middle
+            else:
+                low = middle + 1
+        result, db, recipe = best or self._try(names[high])
         if db <= first:
             return _with(narrow, _short(first, self._recipe.least_db)), self._recipe
         return _with(result, _widened(result, recipe, first, db)), recipe
@@ -103,7 +102,7 @@ class _Search:
         from vitrify import tflite
 
         tflite.write(result.model, self._candidate)
-        given = _answers(self._candidate, [sample for sample, _ in self._compared], "reference")
+        given = _answers(self._candidate, [sample for sample, _ in self._compared], "optimized")
         wanted = [answer for _, answer in self._compared]
         return min(_sqnr([w[name] for w in wanted], [g[name] for g in given]) for name in wanted[0])
 

@@ -7,7 +7,7 @@ depthwise layer for each channel by itself. Windows that stick out over the bord
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,14 @@ from vitrify.quant.rules import roles
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-LARGEST = 1 << 18
-"""Entries of ``x x^T`` above which a layer is left alone: 512 inputs, or 25 taps in 419 channels."""
+LARGEST = 384
+"""Inputs of an output above which a layer is left alone: to round its weights takes long."""
 
-WINDOWS = 128
-"""Windows that one sample adds at most, evenly spread."""
+MOST_TAPS = 1 << 18
+"""Entries of ``x x^T`` in all channels of a depthwise layer above which it is left alone: 25 taps in 419 channels."""
+
+WINDOWS, DEPTHWISE_WINDOWS = 512, 128
+"""Windows that one sample adds at most, evenly spread; those of a depthwise layer have fewer values to tell about."""
 
 FEWEST = 4
 """A layer that sees fewer windows in a sample than this, as behind a global pool, is left alone."""
@@ -35,6 +38,8 @@ class Moments:
     first: Array
     second: Array
     count: int
+    rounded: dict[bytes, Array] = field(default_factory=dict)
+    """Weights rounded with these moments, by what else they depend on: a search for a recipe asks often."""
 
     def add(self, other: Moments) -> Moments:
         """The sums over the windows of both."""
@@ -57,10 +62,15 @@ class Moments:
         return second
 
 
+def is_looked_at(sample: int) -> bool:
+    """True for the samples that moments are taken from: 0 to 4, 6, 8, 12, 16 and so on, two for each doubling."""
+    return sample < 4 or sample.bit_count() == 1 or (sample.bit_count() == 2 and sample & sample << 1 != 0)
+
+
 def source_of(node: Node) -> Tensor | None:
     """The tensor whose windows a layer sees, behind its padding; None when its moments are not wanted."""
     found = roles(node)
-    if found is None or found.weight is None or found.data != 0 or _size(node) > LARGEST:
+    if found is None or found.weight is None or found.data != 0 or not _is_small(node):
         return None
     tensor = node.input(0)
     while tensor.producer is not None and isinstance(tensor.producer.op, Pad):
@@ -68,17 +78,14 @@ def source_of(node: Node) -> Tensor | None:
     return tensor if tensor.shape[:1] == (1,) and windows_in(node, tensor.shape) >= FEWEST else None
 
 
-def _size(node: Node) -> float:
-    """Entries of the layer's second moments, infinite when it is none of those."""
+def _is_small(node: Node) -> bool:
+    """True for a layer whose weights can be rounded against each other in little time."""
     shape, x = node.input(1).shape, node.input(0).shape
     if isinstance(node.op, DepthwiseConv2D):
-        taps = shape[1] * shape[2]
-        return shape[3] * taps * taps if shape[3] == x[3] else math.inf
+        return shape[3] == x[3] and shape[3] * (shape[1] * shape[2]) ** 2 <= MOST_TAPS
     if isinstance(node.op, Conv2D):
-        return math.prod(shape[1:]) ** 2 if shape[3] == x[3] else math.inf
-    if isinstance(node.op, FullyConnected) and len(x) > 1:
-        return shape[1] ** 2
-    return math.inf
+        return shape[3] == x[3] and math.prod(shape[1:]) <= LARGEST
+    return isinstance(node.op, FullyConnected) and len(x) > 1 and shape[1] <= LARGEST
 
 
 def _offsets(node: Node) -> tuple[Array, Array]:
@@ -106,7 +113,8 @@ def windows_in(node: Node, shape: tuple[int, ...]) -> int:
 def moments_of(node: Node, values: Array) -> Moments:
     """Sum over evenly spread windows of one sample."""
     height, width = _area(node, values.shape)
-    step = -(-height * width // WINDOWS)
+    most = DEPTHWISE_WINDOWS if isinstance(node.op, DepthwiseConv2D) else WINDOWS
+    step = -(-height * width // most)
     while step > 1 and math.gcd(step, width) != 1:
         step += 1                               # walk over all columns, not down a few
     rows, columns = np.divmod(np.arange(0, height * width, step), width)

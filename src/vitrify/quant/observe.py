@@ -12,7 +12,7 @@ import numpy as np
 from vitrify.ir import Graph, Node, Tensor
 from vitrify.quant.bias_correction import is_derived
 from vitrify.quant.calibrators import Calibrators
-from vitrify.quant.moments import moments_of, source_of
+from vitrify.quant.moments import is_looked_at, moments_of, source_of
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import fixed_output, is_real, keeps_values, roles
 from vitrify.quant.statistics import Histogram, Statistics, TensorStatistics
@@ -138,7 +138,7 @@ def observe(statistics: Statistics, watched: Sequence[Watch], arrays: Sequence[A
             _observe_axis(seen, array, axis)
         if watch.means and array.size:
             _observe_means(seen, array)
-        for layer in watch.layers:
+        for layer in watch.layers if is_looked_at(sample) else ():
             seen_now, known = moments_of(layer, array), statistics.moments.get(layer.name)
             statistics.moments[layer.name] = seen_now if known is None else known.add(seen_now)
         if watch.histogram and array.size:

@@ -41,6 +41,9 @@ def round_weights(op: Operator, weights: Array, scales: Quantization, moments: M
     Returns:
         int8 weights; None when the moments are not those of such a layer.
     """
+    key = b"%d" % centered + scales.scale.tobytes()
+    if key in moments.rounded:
+        return moments.rounded[key]
     spread = moments.spread(centered)
     if isinstance(op, DepthwiseConv2D):
         rows = weights.reshape(-1, weights.shape[-1]).T[:, None, :]             # [channels, 1, taps]
@@ -50,10 +53,12 @@ def round_weights(op: Operator, weights: Array, scales: Quantization, moments: M
         return None
     channels = rows.shape[0] * rows.shape[1]
     steps = np.broadcast_to(scales.scale.astype(np.float64), (channels,)).reshape(*rows.shape[:2], 1)
-    levels = _round(rows / steps, _normalized(spread))
+    levels = _round((rows / steps).astype(np.float32), _normalized(spread))
     if isinstance(op, DepthwiseConv2D):
-        return np.ascontiguousarray(levels[:, 0, :].T).reshape(weights.shape).astype(np.int8)
-    return levels.reshape(weights.shape).astype(np.int8)
+        levels = np.ascontiguousarray(levels[:, 0, :].T)
+    made: Array = levels.reshape(weights.shape).astype(np.int8)
+    moments.rounded[key] = made
+    return made
 
 
 def _normalized(spread: Array) -> Array:
@@ -61,15 +66,15 @@ def _normalized(spread: Array) -> Array:
     count = spread.shape[-1]
     mean = np.einsum("gnn->g", spread)[:, None, None] / count
     whole: Array = np.where(mean > TINY, spread / np.maximum(mean, TINY), np.eye(count))
-    return whole
+    return whole.astype(np.float32)
 
 
 def _factor(spread: Array) -> Array:
     """The upper Cholesky factor of the inverse of the moments, damped until there is one."""
-    damping, one = DAMPING, np.eye(spread.shape[-1])
+    damping, one = DAMPING, np.eye(spread.shape[-1], dtype=np.float32)
     while True:
         try:
-            factor: Array = np.linalg.cholesky(np.linalg.inv(spread + damping * one)).transpose(0, 2, 1)
+            factor: Array = np.linalg.cholesky(np.linalg.inv(spread + np.float32(damping) * one)).transpose(0, 2, 1)
             return factor
         except np.linalg.LinAlgError:
             damping *= 10
