@@ -12,6 +12,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     all close to 0, and a ratio to so small a signal says nothing. An output also passes when it is no further than
     ``floor_margin_db`` below what one rounding of the inputs alone leaves of it (None: not asked).
 
+    ``advice`` says what helps an output that fails.
+
     Inner tensors fail nothing; below ``tensor_db`` they are where a failing output's trouble is said to begin.
     """
 
@@ -20,6 +22,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     tensor_db: float
     score_error: float = 0.0
     floor_margin_db: float | None = None
+    advice: str = ""
 
 
 FLOAT = Gate(output_db=90.0, group_db=60.0, tensor_db=60.0, score_error=1e-6, floor_margin_db=24.0)
@@ -29,7 +32,9 @@ worth where a model magnifies them."""
 HALF = Gate(output_db=50.0, group_db=30.0, tensor_db=30.0, score_error=1e-2, floor_margin_db=24.0)
 """Weights of float16 have 11 bits; rounding them once costs about 2**-12 of each."""
 
-QUANTIZED = Gate(output_db=15.0, group_db=8.0, tensor_db=10.0, score_error=1 / 64)
+QUANTIZED = Gate(
+    output_db=15.0, group_db=8.0, tensor_db=10.0, score_error=1 / 64,
+    advice="quantize with --least-db 25: operators compute with 16-bit activations where 8 bits keep too little")
 """Full-integer int8 against float: wide, so that only damaged results fail; scores weigh as much as boxes, and may be
 off by 4 of their 256 steps."""
 

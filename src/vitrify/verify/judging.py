@@ -72,7 +72,7 @@ def _whole(pair: OutputPair, row: ErrorRow, gate: Gate, where: str) -> list[Find
     why = f"the largest error is {sums.largest_error:.3g}, the values reach {sums.reference_max:.3g}"
     if asked < gate.output_db:
         why += f"; one rounding of the inputs alone leaves {pair.floor_db:.1f} dB"
-    return [*found, Finding(code="verify.output", where=where, why=why,
+    return [*found, Finding(code="verify.output", where=where, why=why, help=gate.advice,
                             headline=f"SQNR of '{pair.reference}' is {_db(sums.sqnr_db)}, at least {asked:.3g} dB is "
                                      f"asked")]
 
