@@ -62,3 +62,32 @@ def test_values_stand_for_inputs_in_python(open_model: Path, tmp_path: Path) -> 
         np.testing.assert_allclose(vt.run(form, {"x": x})["y"], doubled[2.5], rtol=1e-5, atol=1e-5)
     assert np.abs(vt.run(int8, {"x": x})["y"] - doubled[2.5]).mean() < 0.1        # one step of 26 / 255
     assert vt.verify(open_model, tmp_path / "f.tflite", data=tmp_path / "data.npy", values=values).ok
+
+
+@pytest.fixture
+def detector(tmp_path: Path) -> Path:
+    """Two rows of scores below two rows of pixels: one scale for all leaves the scores nothing."""
+    pixels = numpy_helper.from_array(np.full((1, 2, 1), 640, np.float32), "pixels")
+    graph = helper.make_graph(
+        [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("Mul", ["s", "pixels"], ["b"]),
+         helper.make_node("Concat", ["b", "s"], ["y"], axis=1)], "detector",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 50])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 50])], [pixels])
+    path = tmp_path / "detector.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    np.save(tmp_path / "data.npy", np.random.default_rng(1).uniform(-4, 4, (6, 1, 2, 50)).astype(np.float32))
+    return path
+
+
+@pytest.mark.parametrize(("outputs", "status"), [("split", 0), ("keep", 1)])
+def test_answers_that_are_not_good_end_a_quantization_with_1(detector: Path, outputs: str, status: int,
+                                                             capfd: pytest.CaptureFixture[str]) -> None:
+    folder = detector.parent
+    line = ["quantize", str(detector), "--data", str(folder / "data.npy"), "-o", str(folder / "q.tflite"), "--outputs",
+            outputs, "-q"]
+    assert call(line) == status
+    out, _ = capfd.readouterr()
+    assert (folder / "q.tflite").exists()
+    assert ("4 samples: good" in out) is (status == 0)
+    assert ("is written, but its answers are not good" in out) is (status == 1)
+    assert call(["verify", str(detector), str(folder / "q.tflite"), "--data", str(folder / "data.npy"), "-q"]) == status

@@ -42,6 +42,7 @@ def test_dead_scores_fail_although_the_whole_tensor_reads_well(tmp_path: Path) -
     assert not row.ok
     assert not found.ok
     assert {f.code for f in found.findings} == {"verify.dead_channels", "verify.group"}
+    assert all("--outputs split" in f.help for f in found.findings)
     assert [g.name for g in row.groups] == ["channels 4-5 (in 0..1)", "channels 0-3 (up to 640)"]
     assert [g.ok for g in row.groups] == [False, True]
     assert row.groups[0].sqnr_db == pytest.approx(0.0, abs=0.01)
@@ -52,6 +53,23 @@ def test_dead_scores_fail_although_the_whole_tensor_reads_well(tmp_path: Path) -
 def test_scores_where_nothing_is_found_are_no_failure(tmp_path: Path) -> None:
     found = compare(_pair(tmp_path, 640 / 255), _detections(score=0.01))
     assert found.ok, found.findings
+
+
+@pytest.mark.parametrize(("reach", "good"), [(1e-5, True), (1e-3, True), (1.0, False)])
+def test_channels_that_hardly_reach_anything_fail_nothing(reach: float, good: bool, tmp_path: Path) -> None:
+    samples = _detections()
+    for sample in samples:
+        sample["x"][:, 4:] = reach * (2 * sample["x"][:, 4:] - 0.9)      # both signs: no scores
+    assert compare(_pair(tmp_path, 640 / 255), samples).ok is good
+
+
+def test_the_worst_judged_part_is_named(tmp_path: Path) -> None:
+    low = compare(_pair(tmp_path, 640 / 255), _detections()).stages[0].lowest()
+    assert low is not None
+    assert (low.name, round(low.sqnr_db, 1)) == ("channels 4-5 (in 0..1) of 'y'", 0.0)
+    excused = compare(_pair(tmp_path, 640 / 255), _detections(score=0.01)).stages[0].lowest()
+    assert excused is not None
+    assert excused.name == "'y'"
 
 
 def test_a_fine_scale_passes_and_is_counted_in_steps(tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from vitrify.core.errors import ModelError
+from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline.compile import placed, require_integers
@@ -13,7 +13,8 @@ from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.quantize import quantize_to
 from vitrify.pipeline.rows import coverage_row, estimate_row
-from vitrify.pipeline.steps import prepare_file, step
+from vitrify.pipeline.steps import import_model, prepare_file, step
+from vitrify.pipeline.verify import softened
 from vitrify.results import CheckResult, LedgerRow
 
 
@@ -30,6 +31,8 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
     shown = reporter or Silent()
     targets.load(target)
     existing(source)
+    data.check()
+    told: list[Finding] = []
     try:
         require_integers(source, target, conversion)
     except ModelError as error:
@@ -37,14 +40,20 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
             raise
         if not data.given:
             raise ModelError(_with_data(error.findings[0], source, target)) from error
-        with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
+        with temporary_folder() as folder:
             between = Path(folder) / f"{source.stem}_int8.tflite"
             made = quantize_to(source, between, data, QuantizeOptions(), conversion, shown)
             judged = Finding(code="check.quantized", severity=Severity.INFO, where=str(source),
                              headline="the model is float; the verdicts are those of its int8 form")
-            return _judge(between, target, shown, made.ledger, [judged, *made.findings])
+            return _judge(between, target, shown, made.ledger, [judged, *made.findings, *softened(made.judged)])
+    if conversion.shapes or conversion.values:
+        import_model(source, conversion)             # refuses what does not fit the file
+    if data.path is not None or data.random:
+        data.require("calibration")
+        told.append(Finding(code="check.unused", severity=Severity.INFO, where=str(source),
+                            headline="the samples were not used: the model is quantized already"))
     with step(shown, "prepare") as note:
-        findings = prepare_file(source)
+        findings = [*told, *prepare_file(source)]
         note.text = "LiteRT takes the file"
     return _judge(source, target, shown, [], findings)
 

@@ -23,21 +23,26 @@ from vitrify.pipeline.widening import quantize_enough
 from vitrify.results import CalibrationFacts, ComparisonRow, LedgerRow, QuantizeResult
 
 if TYPE_CHECKING:
+    from vitrify.ir import Model
     from vitrify.quant import Recipe
     from vitrify.verify.compare import Verification
 
-COMPARED = 1
-"""Samples that float and INT8 are compared on: enough to see damage; `vitrify verify` and `build` look closer."""
+MOST_COMPARED, LEAST_COMPARED = 4, 2
+"""Samples, spread over the data, that float and INT8 are judged on; `vitrify verify` looks at all."""
+
+COMPARED_MACS = 1_000_000_000
+"""Multiplications that the judging may cost on each side: heavy models are judged on fewer samples."""
 
 KERNELS = ("xnnpack", "optimized")
 """Of the float and the INT8 file: what is quick and near the reference, float sums with the least rounding."""
 
 
 class Made(msgspec.Struct, kw_only=True):
-    """What came of a quantization besides the file."""
+    """What came of a quantization besides the file; ``judged`` is what float and INT8 side by side showed."""
 
     ledger: list[LedgerRow]
     findings: list[Finding]
+    judged: list[Finding]
     calibration: CalibrationFacts
     quality: ComparisonRow
     recipe: Recipe
@@ -46,6 +51,8 @@ class Made(msgspec.Struct, kw_only=True):
 def quantize_file(source: Path, output: Path | None, data: DataOptions, quantization: QuantizeOptions,
                   conversion: ConvertOptions, reporter: Reporter | None = None) -> QuantizeResult:
     """Quantize ``source`` and write ``output``; what stood there stays when it fails.
+
+    A file whose answers are not good is written too, so that it can be looked into; the result is not ``ok`` then.
 
     Raises:
         VitrifyError: the model, the data or the recipe does not do, or the file cannot be written.
@@ -60,12 +67,25 @@ def quantize_file(source: Path, output: Path | None, data: DataOptions, quantiza
     from vitrify import tflite
 
     facts = model_facts(tflite.read(target), str(target), target.stat().st_size)
+    findings = [*made.findings, *made.judged, *_kept(made, source, target, data, conversion)]
     return QuantizeResult(
         output=str(target), bytes=facts.bytes, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
         operators=facts.operators, float_operators=facts.float_operators, transposes=facts.transposes,
-        inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger, findings=made.findings,
-        ok=all(finding.severity is not Severity.ERROR for finding in made.findings), quality=made.quality,
+        inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger, findings=findings,
+        ok=all(finding.severity is not Severity.ERROR for finding in findings), quality=made.quality,
         calibration=made.calibration, recipe=str(quantization.recipe or ""))
+
+
+def _kept(made: Made, source: Path, target: Path, data: DataOptions, conversion: ConvertOptions) -> list[Finding]:
+    """Say that a file is there although its answers are not good."""
+    if all(finding.severity is not Severity.ERROR for finding in made.judged):
+        return []
+    how = "".join(f" --shape {name}{'=' if name else ''}{','.join(map(str, shape))}"
+                  for name, shape in conversion.shapes.items())
+    return [Finding(code="quantize.kept", severity=Severity.WARNING, where=str(target),
+                    headline=f"{target} is written, but its answers are not good",
+                    why=f"{counted(made.quality.samples, 'sample')} of the data went through float and INT8",
+                    help=f"vitrify verify {source} {target} --data {data.path}{how} says where it begins")]
 
 
 def quantize_to(source: Path, target: Path, data: DataOptions, quantization: QuantizeOptions,
@@ -93,15 +113,22 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
             result, recipe = quantize_enough(model, between, statistics, recipe, data)
             note.text = f"{len(result.model.main)} nodes"
         compared: list[Verification] = []
+        limit = samples_judged(model)
 
         def look(aside: Path) -> None:
             with step(reporter, "verify") as note:
                 compared.append(compare_files(
                     [between, aside], model.interface or identity_interface(model), data, ConvertOptions(),
-                    reporter.advance, limit=COMPARED, names=["float", target.name], kernels=KERNELS, tensors=False))
+                    reporter.advance, limit=limit, names=["float", target.name], kernels=KERNELS, tensors=False))
                 note.text = summary(compared[0])
 
         findings = [*told, *result.findings, *write_checked(result.model, target, reporter, look)]
-    compared_findings = softened(compared[0].findings) if data.random else compared[0].findings
-    return Made(ledger=[*ledger_rows(ledger), *ledger_rows(result.ledger)], findings=[*findings, *compared_findings],
+    judged = softened(compared[0].findings) if data.random else compared[0].findings
+    return Made(ledger=[*ledger_rows(ledger), *ledger_rows(result.ledger)], findings=findings, judged=judged,
                 calibration=facts, quality=compared[0].stages[0], recipe=recipe)
+
+
+def samples_judged(model: Model) -> int:
+    """How many samples float and INT8 are judged on, by what one inference costs."""
+    macs = sum(node.op.macs(node) for node in model.main)
+    return max(LEAST_COMPARED, min(MOST_COMPARED, COMPARED_MACS // max(macs, 1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vitrify.core.findings import Severity
-from vitrify.results import ComparisonRow, RunRecord
+from vitrify.results import RunRecord
 
 
 def is_good(record: RunRecord) -> bool:
@@ -46,15 +46,12 @@ def _placed(record: RunRecord) -> str:
 def _quality(record: RunRecord) -> str:
     if record.verify_int8 is None:
         return ""
-    worst = worst_db(record.verify_int8)
-    return "INT8 answers equal float" if worst is None else f"INT8 answers follow float with {worst:.1f} dB SQNR"
+    worst = record.verify_int8.lowest()
+    if worst is None:
+        return "INT8 answers equal float"
+    return f"INT8 answers follow float with at least {worst} SQNR ({worst.name})"
 
 
 def _latency(record: RunRecord) -> str:
     ms = record.estimate.latency_ms
     return "" if ms is None else f"about {ms:.3g} ms per inference (an estimate)"
-
-
-def worst_db(row: ComparisonRow) -> float | None:
-    """Return the lowest SQNR of the outputs, None when all are equal."""
-    return min((error.sqnr_db for error in row.outputs if error.sqnr_db is not None), default=None)

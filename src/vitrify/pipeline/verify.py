@@ -11,7 +11,6 @@ from msgspec import structs
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import ProgressCallback, Reporter, Silent
-from vitrify.core.words import decibels
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.resources import Meter
@@ -90,7 +89,6 @@ def summary(found: Verification) -> str:
     """Say in a few words how the comparison ended."""
     parts = []
     for stage in found.stages:
-        known = [row for row in stage.outputs if row.sqnr_db is not None]
-        worst = min(known, key=lambda row: row.sqnr_db or 0.0, default=None)
-        parts.append(f"{stage.name} {decibels(worst.sqnr_db) if worst else 'equal'}{'' if stage.ok else ', not good'}")
+        worst = stage.lowest()
+        parts.append(f"{stage.name} {worst or 'equal'}{'' if stage.ok else ', not good'}")
     return "; ".join(parts)

@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 
 from vitrify.core.findings import Finding, Severity
-from vitrify.core.words import bytes_text, decibels, percent
+from vitrify.core.words import bytes_text, percent
 from vitrify.report.markup import Html, tag
 from vitrify.report.section import Section
 from vitrify.results import Estimate, PictureRow, RunRecord, ScoreRow
@@ -35,14 +35,12 @@ def _card(value: str, label: str, kind: str = "") -> Html:
 
 
 def _quality(record: RunRecord) -> Html | None:
-    rows = record.verify_int8.outputs if record.verify_int8 else []
-    known = [row for row in rows if row.sqnr_db is not None]
-    if not rows:
+    if record.verify_int8 is None or not record.verify_int8.outputs:
         return None
-    if not known:
+    worst = record.verify_int8.lowest()
+    if worst is None:
         return _card("equal", "INT8 answers against float")
-    worst = min(known, key=lambda row: row.sqnr_db or 0.0)
-    return _card(decibels(worst.sqnr_db), f"SQNR of '{worst.tensor}', INT8 against float", "measured")
+    return _card(str(worst), f"SQNR of {worst.name}, the lowest of INT8 against float", "measured")
 
 
 def _latency(estimate: Estimate) -> Html | None:

@@ -142,9 +142,10 @@ def _quantize(result: QuantizeResult, out: Console) -> None:
 
 def _quality(row: ComparisonRow | None, out: Console) -> None:
     if row is not None:
-        worst = min((e.sqnr_db for e in row.outputs if e.sqnr_db is not None), default=None)
-        out.print(f"INT8 against float on {counted(row.samples, 'sample')}: lowest output SQNR "
-                  f"{'equal' if worst is None else decibels(worst)}")
+        worst = row.lowest()
+        text = "equal" if worst is None else f"at the lowest {worst} SQNR, {escape(worst.name)}"
+        verdict = "[green]good[/]" if row.ok else "[bold red]not good[/]"
+        out.print(f"INT8 against float on {counted(row.samples, 'sample')}: {verdict}; {text}")
 
 
 def _verdicts(verdicts: Iterable[VerdictRow], out: Console) -> None:
@@ -207,8 +208,8 @@ def _comparison(row: ComparisonRow, out: Console) -> None:
     for error in row.outputs:
         _add(table, error.tensor, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
              _number(error.largest_error, 4), _number(error.max_lsb, 3), "" if error.ok else error.reason or "not good")
-        for group in error.groups:
-            if not group.ok:
+        for number, group in enumerate(g for g in error.groups if g.judged or not g.ok):
+            if not group.ok or (number == 0 and len(error.groups) > 1):      # the worst comes first
                 _add(table, f"  {group.name}", decibels(group.sqnr_db), _number(group.cosine, 6),
                      _number(group.largest_error, 4), "", group.reason)
     out.print(table)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -106,7 +108,7 @@ class Estimate(msgspec.Struct, kw_only=True):
 
 
 class GroupRow(msgspec.Struct, kw_only=True):
-    """The error of one group of channels of an output."""
+    """The error of one group of channels of an output; ``judged`` is false where all values are within a few steps."""
 
     name: str
     sqnr_db: float | None = None
@@ -114,6 +116,7 @@ class GroupRow(msgspec.Struct, kw_only=True):
     largest_error: float | None = None
     ok: bool = True
     reason: str = ""
+    judged: bool = True
 
 
 class ErrorRow(msgspec.Struct, kw_only=True):
@@ -121,7 +124,8 @@ class ErrorRow(msgspec.Struct, kw_only=True):
 
     ``relative_error`` is the largest error as a share of the reference's largest value, ``saturated`` the share of
     integers that stand at an end of their type, ``not_finite`` the values that are finite on one side only. ``aligned``
-    is false where the name means another value on the other side; ``note`` says so, or how a layout differs.
+    is false where the name means another value on the other side; ``note`` says so, or how a layout differs. ``judged``
+    is false where every value is within a few steps, whatever the SQNR.
     """
 
     tensor: str
@@ -140,6 +144,26 @@ class ErrorRow(msgspec.Struct, kw_only=True):
     not_finite: int = 0
     aligned: bool = True
     note: str = ""
+    judged: bool = True
+
+
+class Lowest(NamedTuple):
+    """The worst part of a comparison: its SQNR, minus infinity where nothing is left of it, and what it is called."""
+
+    sqnr_db: float
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.sqnr_db:.1f} dB" if math.isfinite(self.sqnr_db) else "no signal"
+
+
+def _judged(row: ErrorRow) -> Iterator[Lowest]:
+    """What of an output is judged: the whole, and each group of channels where there are several."""
+    if not row.equal and row.judged:
+        yield Lowest(-math.inf if row.sqnr_db is None else row.sqnr_db, f"'{row.tensor}'")
+    for group in row.groups if len(row.groups) > 1 else ():
+        if group.judged and (group.sqnr_db is not None or not group.ok):
+            yield Lowest(-math.inf if group.sqnr_db is None else group.sqnr_db, f"{group.name} of '{row.tensor}'")
 
 
 class ComparisonRow(msgspec.Struct, kw_only=True):
@@ -151,6 +175,11 @@ class ComparisonRow(msgspec.Struct, kw_only=True):
     ok: bool = True
     outputs: list[ErrorRow] = []
     tensors: list[ErrorRow] = []
+
+    def lowest(self) -> Lowest | None:
+        """The judged output, or group of an output's channels, with the lowest SQNR; None when all are equal."""
+        found = [low for row in self.outputs for low in _judged(row)]
+        return min(found, key=lambda low: low.sqnr_db, default=None)
 
 
 class FileRow(msgspec.Struct, kw_only=True):

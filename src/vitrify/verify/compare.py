@@ -179,7 +179,8 @@ def _prepare(stage: Stage, runtime: Runtime, reference: Runtime, tensors: bool) 
     inputs = match(left.inputs, right.inputs, _through(reference, runtime), "inputs")
     outputs = match(left.outputs, right.outputs, _through(reference, runtime), "outputs")
     gate = stage.gate or (FLOAT if runtime.precision == reference.precision else BY_PRECISION[runtime.precision])
-    pairs = [OutputPair(a, b) for a, b in outputs.items()]
+    apart = {b.name for b in right.outputs if right.host is not None or len(b.parts) > 1}
+    pairs = [OutputPair(a, b, is_apart=b in apart) for a, b in outputs.items()]
     inner = _inner(stage, runtime, reference) if tensors and runtime.capabilities.trace else []
     return Compared(stage, runtime, gate, inputs, pairs, inner)
 

@@ -12,7 +12,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     all close to 0, and a ratio to so small a signal says nothing. An output also passes when it is no further than
     ``floor_margin_db`` below what one rounding of the inputs alone leaves of it (None: not asked).
 
-    ``advice`` says what helps an output that fails.
+    ``advice`` says what helps where an output or a part of it fails.
 
     Inner tensors fail nothing; below ``tensor_db`` they are where a failing output's trouble is said to begin.
     """
@@ -34,7 +34,8 @@ HALF = Gate(output_db=50.0, group_db=30.0, tensor_db=30.0, score_error=1e-2, flo
 
 QUANTIZED = Gate(
     output_db=15.0, group_db=8.0, tensor_db=10.0, score_error=1 / 64,
-    advice="quantize with --least-db 25: operators compute with 16-bit activations where 8 bits keep too little")
+    advice="calibrate on more samples of what the model will see (--data, --samples); try another --calibrator: "
+           "minmax, percentile or least-error; --least-db 25 computes in 16 bits where 8 keep too little")
 """Full-integer int8 against float: wide, so that only damaged results fail; scores weigh as much as boxes, and may be
 off by 4 of their 256 steps."""
 

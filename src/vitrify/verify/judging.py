@@ -13,6 +13,11 @@ from vitrify.verify.gate import Gate
 from vitrify.verify.metrics import ChannelSums, Sums, finite
 from vitrify.verify.pairs import OutputPair, TensorPair
 
+NEGLIGIBLE = 2.0 ** -16
+"""Channels below this share of an output's largest value are not judged: 1/256 of its int8 step, noise to a reader."""
+
+TAKE_APART = "quantize the float model with --outputs split, the default: such an output then becomes several"
+
 
 @dataclass
 class Judgement:
@@ -49,7 +54,8 @@ def _output(stage: str, pair: OutputPair, gate: Gate) -> tuple[ErrorRow, list[Fi
     where = f"{stage}, output '{pair.reference}'"
     findings = _whole(pair, row, gate, where)
     if pair.channels is not None and pair.channels.sums:
-        groups = [_group(pair.channels, group, gate, where) for group in ch.groups(pair.channels)]
+        judged = [group for group in ch.groups(pair.channels) if group.reach > NEGLIGIBLE * pair.sums.reference_max]
+        groups = [_group(pair, pair.channels, group, gate, where) for group in judged]
         row.groups = sorted((g for g, _ in groups), key=lambda g: math.inf if g.sqnr_db is None else g.sqnr_db)
         findings += [f for _, listed in groups for f in listed]
     row.ok = not any(f.severity is Severity.ERROR for f in findings)
@@ -67,7 +73,10 @@ def _whole(pair: OutputPair, row: ErrorRow, gate: Gate, where: str) -> list[Find
     floor = math.inf if pair.floor_db is None or gate.floor_margin_db is None else pair.floor_db - gate.floor_margin_db
     asked = min(gate.output_db, floor)
     is_score = sums.reference_min >= 0.0 and sums.reference_max <= 1.0
-    if sums.equal or sums.sqnr_db >= asked or (is_score and sums.largest_error <= gate.score_error):
+    if sums.equal or sums.sqnr_db >= asked:
+        return found
+    if is_score and sums.largest_error <= gate.score_error:
+        row.judged = False
         return found
     why = f"the largest error is {sums.largest_error:.3g}, the values reach {sums.reference_max:.3g}"
     if asked < gate.output_db:
@@ -77,23 +86,29 @@ def _whole(pair: OutputPair, row: ErrorRow, gate: Gate, where: str) -> list[Find
                                      f"asked")]
 
 
-def _group(sums: ChannelSums, group: ch.Group, gate: Gate, where: str) -> tuple[GroupRow, list[Finding]]:
+def _group(pair: OutputPair, sums: ChannelSums, group: ch.Group, gate: Gate,
+           where: str) -> tuple[GroupRow, list[Finding]]:
     """Judge channels of one kind together, and find those that went dead."""
     value = sums.sqnr_db(group.channels)
     error = float(sums.ranges["largest_error"][group.channels].max())
     row = GroupRow(name=group.name, sqnr_db=finite(value), cosine=sums.cosine(group.channels), largest_error=error)
     if group.is_score and error <= gate.score_error:
+        row.judged = False
         return row, []
     found = []
+    shares = not pair.is_apart and len(sums.sums["count"]) > group.channels.size
+    advice = TAKE_APART if gate.advice and shares else gate.advice
     dead = ch.dead(sums, group)
     if dead.size:
         found.append(Finding(code="verify.dead_channels", where=where,
                              headline=f"{dead.size} of {group.channels.size} {group.name} no longer change: "
                                       f"{ch.spell(dead)}",
-                             why="values of very different range share one scale; the smaller ones round to one value",
-                             help="vitrify quantize takes such outputs apart; quantize again from the float model"))
+                             why="they round to one value; their range was not what calibration saw" if pair.is_apart
+                             else "values of very different range share one scale; the smaller ones round to one value",
+                             help=advice))
     if value < gate.group_db:
         found.append(Finding(code="verify.group", where=where,
+                             help=advice,
                              headline=f"SQNR of {group.name} is {_db(value)}, at least {gate.group_db:g} dB is asked"))
     row.ok = not found
     row.reason = found[0].headline if found else ""

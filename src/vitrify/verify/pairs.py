@@ -16,6 +16,7 @@ class OutputPair:
     """An output of the reference and of one stage: names, layout, sums.
 
     ``floor_db``: the SQNR that is left of the reference's own output when its inputs change by one rounding.
+    ``is_apart``: the candidate's file gives this output in several pieces.
     """
 
     reference: str
@@ -26,6 +27,7 @@ class OutputPair:
     saturated: float = 0.0
     floor_db: float | None = None
     seen: int = 0
+    is_apart: bool = False
 
     def add(self, reference: Array, seen: Observation) -> None:
         """Take in one sample."""
