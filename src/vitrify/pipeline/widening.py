@@ -6,7 +6,6 @@ by halving, on the calibration samples with the most signal.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import Model
 from vitrify.pipeline.options import DataOptions
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[Any]]
 Outputs = Mapping[str, Array]
 
-LOOKED_AT, COMPARED = 8, 2
+LOOKED_AT, COMPARED = 8, 4
 """Samples that the float model runs on, and how many of them the candidates are compared on."""
 
 FINENESS = 16
 """The search ends when it knows the place to this share of the operators."""
 
-ENERGY = 0.95
+ENERGY = 0.99
 """Share of the outputs' energy that the compared samples must hold; fewer are taken when they do."""
 
 
@@ -52,7 +52,7 @@ def quantize_enough(model: Model, path: Path, statistics: Statistics, recipe: Re
     result = quantize_model(model, statistics, recipe)
     if not recipe.least_db or recipe.wide_until or recipe.activations == "int16" or data.random:
         return result, recipe
-    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
+    with temporary_folder() as folder:
         search = _Search(model, path, statistics, recipe, data, Path(folder) / "candidate.tflite")
         return search.run(result)
 

@@ -24,8 +24,11 @@ LARGEST = 384
 MOST_TAPS = 1 << 18
 """Entries of ``x x^T`` in all channels of a depthwise layer above which it is left alone: 25 taps in 419 channels."""
 
-WINDOWS, DEPTHWISE_WINDOWS = 512, 128
-"""Windows that one sample adds at most, evenly spread; those of a depthwise layer have fewer values to tell about."""
+WINDOWS = 8
+"""Windows for each input of an output that one sample adds at most, evenly spread: with eight samples, 64 of them."""
+
+FIRST = 8
+"""Samples that are all looked at; of those after them, two for each doubling."""
 
 FEWEST = 4
 """A layer that sees fewer windows in a sample than this, as behind a global pool, is left alone."""
@@ -63,8 +66,8 @@ class Moments:
 
 
 def is_looked_at(sample: int) -> bool:
-    """True for the samples that moments are taken from: 0 to 4, 6, 8, 12, 16 and so on, two for each doubling."""
-    return sample < 4 or sample.bit_count() == 1 or (sample.bit_count() == 2 and sample & sample << 1 != 0)
+    """True for the samples that moments are taken from: 0 to 8, 12, 16, 24 and so on."""
+    return sample < FIRST or sample.bit_count() == 1 or (sample.bit_count() == 2 and sample & sample << 1 != 0)
 
 
 def source_of(node: Node) -> Tensor | None:
@@ -86,6 +89,12 @@ def _is_small(node: Node) -> bool:
     if isinstance(node.op, Conv2D):
         return shape[3] == x[3] and math.prod(shape[1:]) <= LARGEST
     return isinstance(node.op, FullyConnected) and len(x) > 1 and shape[1] <= LARGEST
+
+
+def _inputs(node: Node) -> int:
+    """How many inputs an output has."""
+    shape = node.input(1).shape
+    return shape[1] * shape[2] if isinstance(node.op, DepthwiseConv2D) else math.prod(shape[1:])
 
 
 def _offsets(node: Node) -> tuple[Array, Array]:
@@ -113,8 +122,7 @@ def windows_in(node: Node, shape: tuple[int, ...]) -> int:
 def moments_of(node: Node, values: Array) -> Moments:
     """Sum over evenly spread windows of one sample."""
     height, width = _area(node, values.shape)
-    most = DEPTHWISE_WINDOWS if isinstance(node.op, DepthwiseConv2D) else WINDOWS
-    step = -(-height * width // most)
+    step = -(-height * width // (WINDOWS * _inputs(node)))
     while step > 1 and math.gcd(step, width) != 1:
         step += 1                               # walk over all columns, not down a few
     rows, columns = np.divmod(np.arange(0, height * width, step), width)
