@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from vitrify.core.errors import UsageError
+from vitrify.core.files import temporary_folder
 from vitrify.core.progress import Silent
 from vitrify.ir import Model
 from vitrify.pipeline.options import BuildOptions, ConvertOptions, DataOptions, Layout, QuantizeOptions
@@ -54,8 +55,9 @@ def load(path: str | Path, *, shapes: Shapes | None = None, values: Values | Non
         VitrifyError: the file is no model, or something in it is not supported.
     """
     from vitrify.pipeline.convert import float_model
+    from vitrify.pipeline.files import existing
 
-    model, _ = float_model(Path(path), _conversion(shapes, io_layout, values), Silent())
+    model, _ = float_model(existing(_path(path)), _conversion(shapes, io_layout, values), Silent())
     return model
 
 
@@ -83,8 +85,8 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
     given.require("calibration")
     source = model if isinstance(model, Model) else load(model, shapes=shapes, values=values)
     chosen = recipe or quant.Recipe()
-    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
-        path = Path(folder) / "float.tflite"
+    with temporary_folder() as folder:
+        path = folder / "float.tflite"
         tflite.write(source, path)
         statistics, _ = calibrate_model(path, source, given, chosen, None, _silent)
         return quantize_enough(source, path, statistics, chosen, given)[0].model
@@ -101,9 +103,14 @@ def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = N
     """
     from vitrify import runtimes
 
-    opened = runtimes.open(Path(model) if isinstance(model, str) else model, shapes=shapes, values=values,
+    opened = runtimes.open(model if isinstance(model, Model) else _path(model), shapes=shapes, values=values,
                            kernels="optimized")
     with opened as runtime:
+        given: object = inputs
+        if not isinstance(given, Mapping):
+            names = ", ".join(f"'{binding.name}'" for binding in runtime.interface.inputs)
+            raise UsageError.of("run.inputs", f"the inputs are of type {type(given).__name__}, not arrays by name",
+                                help=f"give a dict with an array for each of {names}")
         return runtime.run(inputs)
 
 
@@ -128,7 +135,7 @@ def compile(model: Source, target: str, output: str | Path) -> CompileResult:
     from vitrify.pipeline.compile import compile_file
 
     with _file(model) as path:
-        return _named(compile_file(path, target, Path(output)), "compile")
+        return _named(compile_file(path, target, _output(output)), "compile")
 
 
 def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = None,
@@ -140,7 +147,7 @@ def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = No
     """
     from vitrify.pipeline.convert import convert_file
 
-    return _named(convert_file(Path(model), Path(output), _conversion(shapes, io_layout, values)), "convert")
+    return _named(convert_file(_path(model), _output(output), _conversion(shapes, io_layout, values)), "convert")
 
 
 def verify(*models: Source, data: str | Path | None = None, samples: int | None = None, random_inputs: bool = False,
@@ -169,7 +176,7 @@ def inspect(path: str | Path) -> InspectResult:
     """
     from vitrify.pipeline.inspect import inspect_path
 
-    return _named(inspect_path(Path(path)), "inspect")
+    return _named(inspect_path(_path(path)), "inspect")
 
 
 def build(model: str | Path, target: str, *, data: str | Path | None = None, output: str | Path | None = None,
@@ -187,10 +194,10 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     from vitrify.pipeline.build import build_run
     from vitrify.report.html import write_report
 
-    options = BuildOptions(model=Path(model), target=target, conversion=_conversion(shapes, io_layout, values),
+    options = BuildOptions(model=_path(model), target=target, conversion=_conversion(shapes, io_layout, values),
                            data=_data(data, samples, random_calibration, preprocess),
                            quantization=QuantizeOptions(least_db=least_db))
-    return _named(build_run(options, None if output is None else Path(output), write_report), "build")
+    return _named(build_run(options, None if output is None else _path(output), write_report), "build")
 
 
 def _conversion(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Values | None = None) -> ConvertOptions:
@@ -199,7 +206,7 @@ def _conversion(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Value
 
 
 def _data(path: str | Path | None, samples: int | None, random: bool, preprocess: Preprocess | None) -> DataOptions:
-    given = DataOptions(path=None if path is None else Path(path), samples=samples, random=random)
+    given = DataOptions(path=None if path is None else _path(path), samples=samples, random=random)
     if preprocess is None:
         return given
     from msgspec import structs
@@ -211,14 +218,37 @@ def _data(path: str | Path | None, samples: int | None, random: bool, preprocess
 def _file(model: Source) -> Iterator[Path]:
     """Yield a file of the model: its own, or a temporary one of a model in memory."""
     if not isinstance(model, Model):
-        yield Path(model)
+        yield _path(model)
         return
     from vitrify import tflite
 
-    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
-        path = Path(folder) / "model.tflite"
+    with temporary_folder() as folder:
+        path = folder / "model.tflite"
         tflite.write(model, path)
         yield path
+
+
+def _path(path: str | Path) -> Path:
+    """The path, unless it is empty: that would mean the current folder.
+
+    Raises:
+        UsageError: it is.
+    """
+    if not isinstance(path, Path) and not path:
+        raise UsageError.of("call.path", "an empty word names no file")
+    return Path(path)
+
+
+def _output(path: str | Path) -> Path:
+    """The path of a file to write.
+
+    Raises:
+        UsageError: it is empty, or says that it is a folder.
+    """
+    if not isinstance(path, Path) and path.endswith("/"):
+        raise UsageError.of("file.folder", f"{path} names a folder, not a file to write", where=path,
+                            help="name a file in it")
+    return _path(path)
 
 
 def _named(result: R, command: str) -> R:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from cli_runs import parsed, run
 
@@ -56,9 +58,9 @@ CASES = {
     "inspect_empty_folder": Refusal("inspect {nothing}", 1, "folder.empty", ".tflite"),
     "cut_tflite": Refusal("inspect {cut_tflite}", 1, "tflite."),
     "compile_cut_tflite": Refusal("compile {cut_tflite} --target imx93 -o {out}", 1, "tflite."),
-    "quantize_without_data": Refusal("quantize {onnx} -o {out}", 1, "data.none", "--random-calibration"),
+    "quantize_without_data": Refusal("quantize {onnx} -o {out}", 2, "data.none", "--random-calibration"),
     "quantize_data_twice": Refusal("quantize {onnx} --data {nothing} --random-calibration", 2, "call.data"),
-    "quantize_data_missing": Refusal("quantize {onnx} --data {place}/none -o {out}", 1, "data.missing"),
+    "quantize_data_missing": Refusal("quantize {onnx} --data {place}/none -o {out}", 2, "data.missing"),
     "quantize_data_empty": Refusal("quantize {onnx} --data {nothing} -o {out}", 1, "data.empty"),
     "quantize_int8": Refusal("quantize {int8} --random-calibration -o {out}", 1, "quant.quantized"),
     "recipe_missing": Refusal("quantize {onnx} --random-calibration --recipe {nothing}/r.toml", 2, "recipe.read"),
@@ -73,10 +75,43 @@ CASES = {
     "build_compiled": Refusal("build {compiled} --target imx93 -o {out}", 1, "model.compiled"),
     "unknown_target": Refusal("check {int8} --target imx94", 2, "target.unknown", "imx93"),
     "verify_one_model": Refusal("verify {onnx} --random-inputs", 2, "call.models"),
-    "verify_without_data": Refusal("verify {onnx} {int8}", 1, "data.none", "--random-inputs"),
-    "build_without_data": Refusal("build {onnx} --target imx93 -o {out}", 1, "data.none"),
+    "verify_without_data": Refusal("verify {onnx} {int8}", 2, "data.none", "--random-inputs"),
+    "build_without_data": Refusal("build {onnx} --target imx93 -o {out}", 2, "data.none"),
     "build_in_a_full_folder": Refusal("build {onnx} --target imx93 --random-calibration -o {place}", 2, "run.folder"),
     "build_over_a_file": Refusal("build {onnx} --target imx93 --random-calibration -o {text}", 2, "run.folder"),
+    "build_without_such_data": Refusal("build {onnx} --target imx93 --data {place}/none -o {out}", 2, "data.missing"),
+    "check_without_such_data": Refusal("check {int8} --target imx93 --data {place}/none", 2, "data.missing"),
+    "check_unknown_shape_name": Refusal("check {int8} --target imx93 --shape nobody=1,2", 2, "shape.unknown-input"),
+    "output_is_a_pipe": Refusal("convert {onnx} -o {pipe}", 2, "file.special", "a pipe"),
+    "output_is_a_device": Refusal("quantize {onnx} --random-calibration -o {device}", 2, "file.special", "a device"),
+    "recipe_out_is_a_pipe": Refusal("quantize {onnx} --random-calibration --save-recipe {pipe}", 2, "file.special"),
+    "compile_onto_a_pipe": Refusal("compile {int8} --target imx93 -o {pipe}", 2, "file.special"),
+    "build_onto_a_pipe": Refusal("build {int8} --target imx93 -o {pipe}", 2, "file.special"),
+    "convert_a_pipe": Refusal("convert {pipe} -o {out}", 2, "file.special", "a pipe"),
+    "inspect_a_device": Refusal("inspect {device}", 2, "file.special", "a device"),
+    "inspect_a_socket": Refusal("inspect {socket}", 2, "file.special", "a socket"),
+    "build_a_device": Refusal("build {device} --target imx93 -o {out}", 2, "file.special"),
+    "check_a_pipe": Refusal("check {pipe} --target imx93", 2, "file.special"),
+    "verify_a_pipe": Refusal("verify {onnx} {pipe} --random-inputs", 2, "file.special"),
+    "data_is_a_pipe": Refusal("quantize {onnx} --data {pipe} -o {out}", 2, "file.special"),
+    "recipe_is_a_pipe": Refusal("quantize {onnx} --random-calibration --recipe {pipe}", 2, "file.special"),
+    "output_as_a_folder": Refusal("convert {onnx} -o {place}/new/", 2, "call.invalid", "names a folder"),
+    "no_name": Refusal("inspect {no}", 2, "call.invalid", "names no file"),
+    "no_data_name": Refusal("quantize {onnx} --data {no}", 2, "call.invalid", "names no file"),
+    "dashes": Refusal("inspect -- -dash.onnx", 2, "file.missing", "-dash.onnx"),
+    "output_is_the_recipe": Refusal("quantize {onnx} --random-calibration --recipe {text} -o {text}", 2, "file.same",
+                                    "--recipe"),
+    "output_is_a_sample": Refusal("quantize {onnx} --data {samples} -o {samples}/a.npy", 2, "file.same", "--data"),
+    "output_is_the_data": Refusal("quantize {onnx} --data {samples}/a.npy -o {samples}/a.npy", 2, "file.same"),
+    "recipe_out_is_the_model": Refusal("quantize {onnx} --random-calibration --save-recipe {onnx}", 2, "file.same"),
+    "recipe_out_is_the_output": Refusal(
+        "quantize {onnx} --random-calibration -o {out} --save-recipe {nothing}/../out.tflite", 2, "file.same", "both"),
+    "build_recipe_out_is_the_model": Refusal(
+        "build {onnx} --target imx93 --random-calibration --save-recipe {onnx} -o {out}", 2, "file.same"),
+    "build_recipe_out_is_in_the_run": Refusal(
+        "build {onnx} --target imx93 --random-calibration --save-recipe {out}/recipe.toml -o {out}", 2, "file.same"),
+    "compile_onto_itself": Refusal("compile {int8} --target imx93 -o {int8}", 2, "file.same", "the model itself"),
+    "samples_of_a_run": Refusal("quantize {onnx} --data {run} -o {out}", 1, "data.empty", "1 folder with a run"),
     "unknown_shape_name": Refusal("convert {onnx} --shape nobody=1,1,28,28 -o {out}", 2, "", "nobody"),
 }
 
@@ -89,7 +124,8 @@ Answer = Callable[..., tuple[int, Result]]
 def answer(capsys: pytest.CaptureFixture[str]) -> Answer:
     """Call in this process: most of a refusal's time would go into starting another."""
     def ask(*arguments: str) -> tuple[int, Result]:
-        status = call([*arguments, "--json"])
+        command, *rest = arguments
+        status = call([command, "--json", *rest])
         return status, parsed(capsys.readouterr().out)
     return ask
 
@@ -105,9 +141,22 @@ def names(tmp_path_factory: pytest.TempPathFactory, model_file: ModelFile) -> di
              "cut.onnx": onnx.read_bytes()[:2000], "cut_tflite": int8.read_bytes()[:20_000]}
     for name, content in files.items():
         (place / name).write_bytes(content)
+    for name in ("samples", "run"):
+        (place / name).mkdir()
+        np.save(place / name / "a.npy", np.zeros((1, 1, 28, 28), np.float32))
+    (place / "run" / "run.json").write_text("{}")
+    os.mkfifo(place / "pipe")
+    made = subprocess.run(["mknod", str(place / "device"), "c", "1", "7"], capture_output=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        before = Path.cwd()
+        os.chdir(place)          # a socket's path must be short
+        server.bind("socket")
+        os.chdir(before)
     vt.compile(int8, "imx93", place / "compiled")
     return {"place": str(place), "out": str(place / "out.tflite"), "nothing": str(nothing), "onnx": str(onnx),
-            "int8": str(int8), "cut": str(place / "cut.onnx"),
+            "int8": str(int8), "cut": str(place / "cut.onnx"), "no": "",
+            "device": "" if made.returncode else str(place / "device"),
+            **{name: str(place / name) for name in ("pipe", "socket", "samples", "run")},
             **{name: str(place / name) for name in ("empty", "random", "text", "cut_tflite", "compiled")}}
 
 
@@ -116,6 +165,8 @@ def names(tmp_path_factory: pytest.TempPathFactory, model_file: ModelFile) -> di
 def test_refusal(name: str, names: dict[str, str], tmp_path: Path, answer: Answer,
                  monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES[name]
+    if "{device}" in case.arguments and not names["device"]:
+        pytest.skip("only root can make a device")
     monkeypatch.chdir(tmp_path)
     before = sorted(Path(names["place"]).iterdir())
     status, result = answer(*(word.format(**names) for word in case.arguments.split()))

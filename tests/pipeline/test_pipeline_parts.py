@@ -10,7 +10,8 @@ from vitrify.core.errors import ModelError, UsageError
 from vitrify.core.hashing import fingerprint, hash_file, hash_value
 from vitrify.core.progress import TimeLeft, duration
 from vitrify.core.words import bytes_text, counted, decibels, percent
-from vitrify.pipeline.files import destination, staged
+from vitrify.pipeline.files import destination, refuse_overlap, staged
+from vitrify.pipeline.options import DataOptions
 from vitrify.pipeline.run import Memory, open_run
 from vitrify.pipeline.sources import hash_model
 from vitrify.results import RunRecord
@@ -76,7 +77,8 @@ def test_destination(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert destination(source, Path("new/folder/out.tflite"), "") == Path("new/folder/out.tflite")
     (tmp_path / "link.onnx").symlink_to(source)
     with pytest.raises(UsageError, match="the model itself, which is never changed"):
-        destination(source, Path("link.onnx"), "")
+        refuse_overlap({"-o": Path("link.onnx")}, {"MODEL": source})
+    refuse_overlap({"-o": Path("net_int8.tflite"), "--save-recipe": None}, {"MODEL": source}, tmp_path)
 
 
 def test_a_staged_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -114,3 +116,21 @@ def test_a_run_remembers_what_is_still_so(tmp_path: Path) -> None:
         (tmp_path / ".stages" / "make-it.json").write_text('{"key": "k", "record": {')
         assert run.recall("make it") is None
     assert not list(tmp_path.glob("*.part"))
+
+
+UNITS: dict[str, tuple[tuple[float, ...], tuple[float, ...], str]] = {
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225), ""),
+    "pixels_as_they_are": ((0.0,), (1 / 255,), ""),
+    "in_pixels": ((123.675, 116.28, 103.53), (58.395, 57.12, 57.375),
+                  "--mean 0.485,0.456,0.406 --std 0.229,0.224,0.225"),
+    "mean_in_pixels": ((123.675,), (1.0,), "--mean 0.485 --std 0.00392157"),
+    "mean_in_pixels_only": ((123.675,), (0.229,), "--mean 0.485 --std 0.229"),
+    "std_in_pixels": ((0.0,), (255.0,), "--mean 0 --std 1"),
+}
+
+
+@pytest.mark.parametrize("case", UNITS)
+def test_mean_and_std_in_pixels_are_told(case: str) -> None:
+    mean, std, help = UNITS[case]
+    found = DataOptions(path=Path("photos"), mean=mean, std=std).findings()
+    assert [f.help for f in found] == ([f"divide by 255: {help}"] if help else [])

@@ -30,11 +30,13 @@ class Argument(NamedTuple):
 class Option:
     """A word with a name. A parameter that is a bool is a flag, one that is a list may be given again and again."""
 
-    def __init__(self, *names: str, help: str, metavar: str | None = None, min: int | None = None) -> None:
+    def __init__(self, *names: str, help: str, metavar: str | None = None, min: int | None = None,
+                 is_file: bool = False) -> None:
         self.names = names
         self.help = help
         self.metavar = metavar
         self.min = min
+        self.is_file = is_file
 
 
 class WrongCallError(Exception):
@@ -90,9 +92,12 @@ def parse(name: str, function: Command, words: Sequence[str]) -> int:
 
 
 def _joined(words: Sequence[str], valued: set[str]) -> Iterator[str]:
-    """Yield the words, with negative values joined to their options: argparse takes ``-1,-1`` for an option."""
+    """Yield the words as argparse takes them rightly: it holds ``-1,-1`` for an option, and stumbles over ``--``."""
     waiting = iter(words)
     for word in waiting:
+        if word == "--":             # what follows are files, also when they look like options
+            yield from (f"./{name}" if name.startswith("-") else name for name in waiting)
+            return
         value = next(waiting, None) if word in valued else None
         if value is not None and re.match(r"-[\d.]", value):
             yield f"{word}={value}"
@@ -125,10 +130,11 @@ def _add_option(parser: Parser, name: str, kind: Any, option: Option, default: A
         choices = isinstance(kind, type) and issubclass(kind, Enum)
         metavar = f"<{'|'.join(member.value for member in kind)}>" if choices else "N"
     parser.add_argument(*option.names, dest=name, metavar=metavar, help=shown.replace("%", "%%"), required=required,
-                        type=_reader(kind, option.min), default=[] if more else None if required else default, **more)
+                        type=_reader(kind, option.min, option.is_file),
+                        default=[] if more else None if required else default, **more)
 
 
-def _reader(kind: Any, least: int | None = None) -> Callable[[str], Any]:
+def _reader(kind: Any, least: int | None = None, is_file: bool = False) -> Callable[[str], Any]:
     """Return what makes a value of a word."""
     if get_origin(kind) is list:
         kind = get_args(kind)[0]
@@ -138,9 +144,22 @@ def _reader(kind: Any, least: int | None = None) -> Callable[[str], Any]:
         return _number
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _choice(kind)
-    assert kind in (str, Path), kind
-    made: Callable[[str], Any] = kind
-    return made
+    if kind is Path:
+        return _file if is_file else _path
+    assert kind is str, kind
+    return str
+
+
+def _path(word: str) -> Path:
+    if not word:
+        raise argparse.ArgumentTypeError("an empty word names no file")
+    return Path(word)
+
+
+def _file(word: str) -> Path:
+    if word.endswith(("/", "/.")):
+        raise argparse.ArgumentTypeError(f"{word} names a folder; name a file in it")
+    return _path(word)
 
 
 def _integer(least: int | None) -> Callable[[str], int]:

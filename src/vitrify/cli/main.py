@@ -11,7 +11,7 @@ from types import FrameType
 from typing import NoReturn
 
 from vitrify._version import __version__
-from vitrify.cli import running
+from vitrify.cli import running, streams
 from vitrify.cli.arguments import Command, Parser, WrongCallError, parse
 from vitrify.cli.build import build
 from vitrify.cli.check import check
@@ -24,6 +24,9 @@ from vitrify.cli.verify import verify
 COMMANDS: dict[str, Command] = {command.__name__: command for command in (
     build, inspect, convert, quantize, check, compile, verify)}
 
+STATUSES = ("exit status:", "  0         all is well", "  1         the model, the data or the check is not good",
+            "  2         the call is wrong, or a file cannot be read or written", "  130       interrupted")
+
 _YOUNG_OBJECTS = 50_000
 """New objects before the garbage collector looks at them: at Python's 700 a conversion spends 8 % of its time there."""
 
@@ -33,7 +36,9 @@ def main() -> NoReturn:
     gc.set_threshold(_YOUNG_OBJECTS)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")      # small matrices: its threads would only wait for each other
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(call(sys.argv[1:]))
+    streams.open_missing()
+    status = call(sys.argv[1:])
+    sys.exit(status if streams.flush() else running.FAILED)
 
 
 def call(arguments: list[str]) -> int:
@@ -65,7 +70,7 @@ def _split(arguments: list[str]) -> tuple[str, list[str]]:
     parser = Parser("vitrify", "Take a trained model to an embedded NPU and prove every step.")
     parser.usage = "vitrify COMMAND ..."
     rows = (f"  {name:<10}{_summary(command)}" for name, command in COMMANDS.items())
-    parser.epilog = "\n".join(["commands:", *rows])
+    parser.epilog = "\n".join(["commands:", *rows, "", *STATUSES])
     parser.add_argument("--version", action="version", version=f"vitrify {__version__}")
     if not arguments:
         parser.print_help()

@@ -94,10 +94,10 @@ LeastDbOption = Annotated[float | None, Option(
 RecipeOption = Annotated[Path | None, Option(
     "--recipe", metavar="FILE", help="What is quantized how, as TOML.")]
 SaveRecipeOption = Annotated[Path | None, Option(
-    "--save-recipe", metavar="FILE", help="Write the recipe that was used.")]
+    "--save-recipe", metavar="FILE", is_file=True, help="Write the recipe that was used.")]
 TargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip, for example imx93.")]
 OutputOption = Annotated[Path | None, Option(
-    "-o", "--output", metavar="FILE",
+    "-o", "--output", metavar="FILE", is_file=True,
     help="The file to write; one that exists is replaced (default: named after the model, in the current folder).")]
 JsonOption = Annotated[bool, Option("--json", help="Print one JSON object to standard output.")]
 QuietOption = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from vitrify.core.progress import Reporter, Silent, TimeLeft, duration
@@ -53,7 +54,8 @@ class Lines:
         """Nothing is open."""
 
     def _print(self, text: str) -> None:
-        print(f"[{time.monotonic() - self._started:6.1f} s] {text}", file=sys.stderr, flush=True)
+        with suppress(OSError):      # standard error may be full, or nobody may read it: the work goes on
+            print(f"[{time.monotonic() - self._started:6.1f} s] {text}", file=sys.stderr, flush=True)
 
 
 class Bar:

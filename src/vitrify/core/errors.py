@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 from vitrify.core.findings import Finding
 
@@ -29,7 +30,7 @@ class VitrifyError(Exception):
         return type(self), (self.findings,)      # errors cross the border of worker processes
 
     @classmethod
-    def of(cls, code: str, headline: str, *, where: str = "", why: str = "", help: str = "") -> VitrifyError:
+    def of(cls, code: str, headline: str, *, where: str = "", why: str = "", help: str = "") -> Self:
         """Build the error from the parts of its single finding."""
         return cls(Finding(code=code, headline=headline, where=where, why=why, help=help))
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
+from vitrify.core.files import look
+from vitrify.core.text import json_bytes
 
 CHUNK = 1 << 20
 SIZE = 20
@@ -20,6 +21,7 @@ SIZE = 20
 def hash_file(path: Path | str) -> str:
     """Return the hash of a file's content, read piece by piece."""
     state = hashlib.blake2b(digest_size=SIZE)
+    look(path)
     with open(path, "rb") as stream:
         while piece := stream.read(CHUNK):
             state.update(piece)
@@ -28,7 +30,7 @@ def hash_file(path: Path | str) -> str:
 
 def hash_value(value: Any) -> str:
     """Return the hash of plain data and msgspec structs; the order of mapping keys does not matter."""
-    return hashlib.blake2b(msgspec.json.encode(value, order="deterministic"), digest_size=SIZE).hexdigest()
+    return hashlib.blake2b(json_bytes(value, sort=True), digest_size=SIZE).hexdigest()
 
 
 def hash_files(paths: Iterable[Path]) -> str:

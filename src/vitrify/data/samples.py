@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from vitrify.core.errors import DataError
+from vitrify.core.errors import DataError, UsageError
+from vitrify.core.files import look
 from vitrify.core.findings import Finding
+from vitrify.core.words import counted
 from vitrify.data.arrays import NpySource, NpzSource
 from vitrify.data.preprocess import PictureShape, Preprocess, read_picture
 from vitrify.ir.interface import InputBinding, Interface
@@ -20,6 +24,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 ARRAYS = frozenset({".npy", ".npz"})
+RUN_RECORD = "run.json"
+"""The file that says that a folder is a build's own: its statistics and pictures are no samples."""
 
 
 class Samples(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,14 +111,15 @@ def open_samples(path: Path | str, interface: Interface, preprocess: Preprocess 
     With ``limit``, samples are taken evenly spaced over all that there are, so that folders by class are all seen.
 
     Raises:
-        DataError: nothing there, nothing readable, or files that do not fit the model; lists all of them.
+        UsageError: there is nothing, or it cannot be read.
+        DataError: no samples, or files that do not fit the model; lists all of them.
     """
     root = Path(path)
-    if not root.exists():
-        raise DataError.of("data.missing", f"there is no {root}", where=str(root))
-    files = _find(root) if root.is_dir() else [root]
+    require_place(root)
+    files, skipped = _find(root) if root.is_dir() else ([root], 0)
     if not files:
-        raise DataError.of("data.empty", f"no pictures, .npy or .npz files below {root}", where=str(root),
+        left = f"; {counted(skipped, 'folder')} with a run of `vitrify build` left out" if skipped else ""
+        raise DataError.of("data.empty", f"no pictures, .npy or .npz files below {root}{left}", where=str(root),
                            why=f"known endings: {', '.join(sorted(PICTURES | ARRAYS))}")
     if root.is_file() and root.suffix.lower() not in PICTURES | ARRAYS:
         raise DataError.of("data.format", f"{root.name} is neither a picture nor .npy nor .npz", where=str(root))
@@ -129,9 +136,47 @@ def random_samples(interface: Interface, count: int, seed: int = 0) -> Samples:
     return Samples(inputs=tuple(interface.inputs), seed=seed, count=count)
 
 
-def _find(root: Path) -> list[Path]:
-    found = (p for p in root.rglob("*") if p.suffix.lower() in PICTURES | ARRAYS and not p.name.startswith("."))
-    return sorted((p for p in found if p.is_file()), key=lambda p: p.relative_to(root).parts)
+def require_place(root: Path) -> None:
+    """See to it that there is a file or a folder that can be read at ``root``.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = look(root)
+    if found is None:
+        raise UsageError.of("data.missing", f"there is no {root}", where=str(root))
+    try:
+        if stat.S_ISDIR(found.st_mode):
+            os.scandir(root).close()
+        else:
+            root.open("rb").close()
+    except OSError as error:
+        raise _unreadable(root, error) from error
+
+
+def _unreadable(place: Path, error: OSError) -> UsageError:
+    return UsageError.of("file.permission", f"{place} cannot be read: {error.strerror}", where=str(place))
+
+
+def _find(root: Path) -> tuple[list[Path], int]:
+    """Return the samples' files below a folder, and how many folders were left out that hold runs of builds.
+
+    Raises:
+        UsageError: a folder cannot be read.
+    """
+    def refuse(error: OSError) -> None:
+        raise _unreadable(Path(error.filename), error) from error
+
+    found: list[Path] = []
+    skipped = 0
+    for folder, below, names in os.walk(root, onerror=refuse):
+        if RUN_RECORD in names:
+            below.clear()
+            skipped += 1
+            continue
+        found += [Path(folder, n) for n in names if Path(n).suffix.lower() in PICTURES | ARRAYS and n[0] != "."]
+    kept = (path for path in found if path.is_file())
+    return sorted(kept, key=lambda path: path.relative_to(root).parts), skipped
 
 
 def _index(files: Sequence[Path], inputs: tuple[InputBinding, ...]) -> tuple[list[tuple[int, int]], list[Finding]]:

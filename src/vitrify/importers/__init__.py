@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrify.core.errors import ModelError, UsageError
+from vitrify.core.files import look
 from vitrify.ir import Model
 
 HEAD_BYTES = 4096
@@ -43,8 +44,9 @@ def load(
         shapes: static shapes for graph inputs by name; the name ``""`` stands for the only input.
         values: constants to put in the place of graph inputs, by name (a sample rate, a flag).
     Raises:
-        ModelError: the file is missing, unreadable, broken, or of no known format.
-        UsageError: ``path`` is a folder, or ``shapes`` or ``values`` do not fit the model.
+        ModelError: the file is broken, or of no known format.
+        UsageError: ``path`` is missing, unreadable, a folder or no regular file, or ``shapes`` or ``values`` do not fit
+            the model.
         UnsupportedError: the model is valid, but something in it is not done yet.
     """
     file = Path(path)
@@ -65,7 +67,7 @@ def load(
 
 def _peek(file: Path) -> tuple[bytes, int]:
     """Return the first bytes and the size of a file, or say why it cannot be had."""
-    if file.is_dir():
+    if look(file) is not None and file.is_dir():
         raise UsageError.of(
             "file.folder",
             f"'{file}' is a folder, not a model file",
@@ -77,10 +79,10 @@ def _peek(file: Path) -> tuple[bytes, int]:
             head = stream.read(HEAD_BYTES)
             size = stream.seek(0, 2)
     except FileNotFoundError:
-        raise ModelError.of("file.missing", f"there is no file '{file}'", where=str(file)) from None
+        raise UsageError.of("file.missing", f"there is no file '{file}'", where=str(file)) from None
     except OSError as error:
-        raise ModelError.of(
-            "file.unreadable", f"cannot read '{file}': {error.strerror or error}", where=str(file)
+        raise UsageError.of(
+            "file.permission", f"cannot read '{file}': {error.strerror or error}", where=str(file)
         ) from error
     if not head:
         raise ModelError.of(

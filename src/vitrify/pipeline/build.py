@@ -15,9 +15,9 @@ from vitrify.core.findings import Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline import units
 from vitrify.pipeline.engine import Context, carry_out
-from vitrify.pipeline.files import existing
+from vitrify.pipeline.files import destination, existing, refuse_overlap
 from vitrify.pipeline.options import BuildOptions
-from vitrify.pipeline.run import Run, open_run
+from vitrify.pipeline.run import RECORD, Run, open_run
 from vitrify.pipeline.sources import hash_data, hash_model
 from vitrify.pipeline.verdict import is_good, sentence
 from vitrify.pipeline.versions import versions
@@ -45,15 +45,32 @@ def build_run(options: BuildOptions, folder: Path | None, write_report: ReportWr
 
     targets.load(options.target)
     existing(options.model)
-    plan = units.plan(options)
+    options.data.check()
     options.quantization.effective()
     place = folder if folder is not None else Path("runs") / f"{options.model.stem}-{options.target}"
+    _refuse_overlap(options, place)
+    plan = units.plan(options)
     with open_run(place) as run:
         _begin(run, options)
         context = Context(run, options, reporter or Silent())
         with _ending(context, write_report):
             carry_out(context, plan, after=("report",))
+        run.forget_earlier()
     return _result(run)
+
+
+def _refuse_overlap(options: BuildOptions, place: Path) -> None:
+    """Refuse a build that would write over the model, the recipe or a sample.
+
+    Raises:
+        UsageError: it would.
+    """
+    quantization = options.quantization
+    if quantization.save_recipe is not None:
+        destination(options.model, quantization.save_recipe, ".toml")
+    written = {name: place / name for name in (RECORD, REPORT, *units.files(options.model.stem))}
+    refuse_overlap({"--save-recipe": quantization.save_recipe, **written},
+                   {"MODEL": options.model, "--recipe": quantization.recipe}, options.data.path)
 
 
 def _begin(run: Run, options: BuildOptions) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vitrify.core.errors import ModelError
 from vitrify.core.progress import Reporter, Silent
-from vitrify.pipeline.files import destination, existing
+from vitrify.pipeline.files import destination, existing, refuse_overlap
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import coverage_row, estimate_row, memory_row, placement_row
@@ -16,6 +16,7 @@ from vitrify.results import CompileResult, PlacementRow
 
 if TYPE_CHECKING:
     from vitrify.backends.vela import Compiled
+    from vitrify.ir import Model
 
 COMPILABLE = ("int8", "int8-float-io", "int16x8", "int8-int16", "mixed")
 
@@ -32,6 +33,7 @@ def compile_file(source: Path, target: str, output: Path | None, reporter: Repor
     meter, shown = Meter(), reporter or Silent()
     chip = targets.load(target)
     written = destination(existing(source), output, "_vela.tflite")
+    refuse_overlap({"-o": written}, {"MODEL": source})
     require_integers(source, target)
     with step(shown, "prepare") as note:
         findings = prepare_file(source)
@@ -61,14 +63,25 @@ def require_integers(source: Path, target: str, conversion: ConvertOptions = Con
 
     refuse_compiled(source)
     if not is_tflite(source):
-        import_model(source, conversion)          # refuses what is no model at all
-        raise _refusal(source, target, f"{source} is not a TFLite file")
-    kind = kind_of(tflite.read(source))
+        model = import_model(source, conversion)          # refuses what is no model at all
+        raise _refusal(source, model, target, f"{source} is not a TFLite file")
+    model = tflite.read(source)
+    kind = kind_of(model)
     if kind not in COMPILABLE:
-        raise _refusal(source, target, f"{source} is {kind}: its operators compute in float")
+        raise _refusal(source, model, target, f"{source} is {kind}: its operators compute in float")
 
 
-def _refusal(source: Path, target: str, headline: str) -> ModelError:
-    return ModelError.of(                                                     # type: ignore[return-value]
-        "model.float", headline, where=str(source), why=f"the NPU of {target} computes in integers only",
-        help=f"vitrify quantize {source} --data FOLDER -o {source.stem}_int8.tflite")
+def _refusal(source: Path, model: Model, target: str, headline: str) -> ModelError:
+    """Say what to run first: quantizing takes a float model only, which a file with integers in it no longer is."""
+    from vitrify.quant.engine import refuse_quantized
+
+    why = f"the NPU of {target} computes in integers only"
+    try:
+        refuse_quantized(model.main)
+    except ModelError:
+        return ModelError.of("model.half-quantized", headline, where=str(source),
+                             why=f"{why}, and some of the file's values are rounded to integers already",
+                             help="quantize the float model that it was made from: "
+                                  f"vitrify quantize FLOAT_MODEL --data FOLDER -o {source.stem}_int8.tflite")
+    return ModelError.of("model.float", headline, where=str(source), why=why,
+                         help=f"vitrify quantize {source} --data FOLDER -o {source.stem}_int8.tflite")

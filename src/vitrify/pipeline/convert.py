@@ -9,7 +9,7 @@ from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.ir import Ledger, Model
-from vitrify.pipeline.files import destination, existing, rename, staged
+from vitrify.pipeline.files import destination, existing, refuse_overlap, rename, staged
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
@@ -36,6 +36,7 @@ def convert_file(source: Path, output: Path | None, options: ConvertOptions,
     """
     meter, shown = Meter(), reporter or Silent()
     target = destination(existing(source), output, "_float.tflite")
+    refuse_overlap({"-o": target}, {"MODEL": source})
     model, ledger = float_model(source, options, shown)
     findings = [*import_findings(model), *write_checked(model, target, shown)]
     facts = model_facts(model, str(target), target.stat().st_size)

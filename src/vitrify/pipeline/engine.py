@@ -102,6 +102,7 @@ def carry_out(context: Context[Options], units: list[Unit[Options]], after: tupl
         if memory is not None and memory.key == key and all(map(run.holds, memory.record.artifacts.values())):
             _reuse(context, unit, memory.record)
             continue
+        run.set_aside()
         unit.work(context)
         _check_promises(context, unit)
         records = [context.record_of(stage) for stage in unit.stages]

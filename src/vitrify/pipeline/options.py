@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from vitrify.core.errors import DataError, UsageError
+from vitrify.core.errors import UsageError
+from vitrify.core.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from vitrify.data.samples import Samples
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 Layout = Literal["nhwc", "nchw"]
 DEFAULT_RANDOM_SAMPLES = 16
+MOST_MEAN, MOST_STD = 2.0, 4.0
+"""Above these, mean and std of pictures in 0..1 make no sense."""
 
 
 class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,20 +56,43 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse to go on without data.
 
         Raises:
-            DataError: nothing was given.
-            UsageError: both data and random values were asked for.
+            UsageError: nothing was given, both data and random values were, or there is nothing at the path.
         """
         if self.path is not None and self.random:
             raise UsageError.of("call.data", "both data and random values were asked for",
                                 help="give either --data or the option for random values")
         if self.given:
-            return
+            return self.check()
         if purpose == "calibration":
-            raise DataError.of("data.none", "calibration needs samples, and none were given",
+            raise UsageError.of("data.none", "calibration needs samples, and none were given",
                                why="the ranges of the values come from samples like those of real use",
                                help="add --data FOLDER; --random-calibration goes without, its answers mean nothing")
-        raise DataError.of("data.none", "a comparison needs samples, and none were given",
+        raise UsageError.of("data.none", "a comparison needs samples, and none were given",
                            help="add --data FOLDER, or --random-inputs")
+
+    def check(self) -> None:
+        """See to it, before any work, that there is something that can be read where the data is said to be.
+
+        Raises:
+            UsageError: there is not.
+        """
+        if self.path is not None:
+            from vitrify.data.samples import require_place
+
+            require_place(self.path)
+
+    def findings(self) -> list[Finding]:
+        """Warn of a mean or std that can only be meant for pixels of 0..255: pictures are scaled to 0..1 first."""
+        if self.random or (max(map(abs, self.mean)) <= MOST_MEAN and max(map(abs, self.std)) <= MOST_STD):
+            return []
+        scaled = all(0 < value < 1 for value in self.std)          # only the mean is in pixels then
+        mean, std = (",".join(f"{value:.6g}" for value in values) for values in (
+            [value / 255 for value in self.mean], self.std if scaled else [value / 255 for value in self.std]))
+        given = f"mean {','.join(f'{v:g}' for v in self.mean)}, std {','.join(f'{v:g}' for v in self.std)}"
+        return [Finding(code="preprocess.units", severity=Severity.WARNING, where=str(self.path or ""),
+                        headline=f"{given}: these look like values for pixels of 0..255",
+                        why="the unit is 0..1: a pixel becomes (pixel / 255 - mean) / std",
+                        help=f"divide by 255: --mean {mean} --std {std}")]
 
     def open(self, interface: Interface, limit: int | None = None, purpose: str = "calibration") -> Samples:
         """Open the samples for a model's inputs; ``limit`` caps their number further.

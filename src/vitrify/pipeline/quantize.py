@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.words import counted
 from vitrify.pipeline.convert import float_model, write_checked
-from vitrify.pipeline.files import destination, existing
+from vitrify.pipeline.files import destination, existing, refuse_overlap
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
@@ -59,6 +59,10 @@ def quantize_file(source: Path, output: Path | None, data: DataOptions, quantiza
     """
     meter, shown = Meter(), reporter or Silent()
     target = destination(existing(source), output, "_int8.tflite")
+    if quantization.save_recipe is not None:
+        destination(source, quantization.save_recipe, ".toml")
+    refuse_overlap({"-o": target, "--save-recipe": quantization.save_recipe},
+                   {"MODEL": source, "--recipe": quantization.recipe}, data.path)
     made = quantize_to(source, target, data, quantization, conversion, shown)
     if quantization.save_recipe is not None:
         from vitrify.quant import save_recipe
@@ -100,9 +104,9 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
 
     data.require("calibration")
     recipe = quantization.effective()
-    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder, shared_child():
+    with temporary_folder() as folder, shared_child():
         model, ledger = float_model(source, conversion, reporter)
-        told = import_findings(model)
+        told = [*import_findings(model), *data.findings()]
         between = Path(folder) / f"{source.stem}_float.tflite"
         tflite.write(model, between)
         model = tflite.read(between)

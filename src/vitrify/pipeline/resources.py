@@ -21,5 +21,23 @@ class Meter:
     @property
     def peak_bytes(self) -> int:
         """The largest resident size so far of this process or of one of its children that has ended."""
-        unit = 1 if sys.platform == "darwin" else 1024
-        return unit * max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return max(_own_peak(), _peak(resource.RUSAGE_CHILDREN))
+
+
+def _own_peak() -> int:
+    """On Linux ``ru_maxrss`` survives exec, so that a small program started by a large one would count the large one's
+    memory as its own; ``VmHWM`` belongs to the program's own address space.
+    """
+    if sys.platform == "linux":
+        try:
+            with open("/proc/self/status", "rb") as stream:
+                for line in stream:
+                    if line.startswith(b"VmHWM:"):
+                        return int(line.split()[1]) * 1024
+        except (OSError, ValueError, IndexError):
+            pass          # no /proc: what the system counts otherwise has to do
+    return _peak(resource.RUSAGE_SELF)
+
+
+def _peak(who: int) -> int:
+    return (1 if sys.platform == "darwin" else 1024) * resource.getrusage(who).ru_maxrss

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,14 +16,17 @@ from pathlib import Path
 import msgspec
 
 from vitrify.core.errors import UsageError
-from vitrify.core.files import write_atomically
+from vitrify.core.files import look, write_atomically
 from vitrify.core.hashing import hash_file
+from vitrify.core.text import json_bytes
 from vitrify.results import Artifact, RunRecord
 
 RECORD = "run.json"
 LOCK = ".lock"
 MEMORY = ".stages"
 PARTIAL = ".part"
+EARLIER = ".earlier"
+"""Where the artifacts of an earlier build wait while a new one has not come to them."""
 
 
 class Memory(msgspec.Struct, kw_only=True):
@@ -38,6 +42,9 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.record = RunRecord()
+        before = _record_in(folder)
+        self.earlier = {artifact.file for artifact in before.artifacts.values() if _is_inside(artifact.file)}
+        self.earlier_pictures = {file for file in _pictures(before) if _is_inside(file)}
 
     def path(self, file: str) -> Path:
         """Return the path of a file of the run."""
@@ -46,7 +53,7 @@ class Run:
     def save(self) -> None:
         """Write the record."""
         self.record.findings = list(dict.fromkeys(f for stage in self.record.stages for f in stage.findings))
-        text = msgspec.json.format(msgspec.json.encode(self.record), indent=1)
+        text = msgspec.json.format(json_bytes(self.record), indent=1)
         write_atomically(self.path(RECORD), text + b"\n")
 
     def keep(self, name: str, file: str) -> Path:
@@ -60,13 +67,37 @@ class Run:
         return self.path(self.record.artifacts[name].file)
 
     def holds(self, artifact: Artifact) -> bool:
-        """True when the artifact's file is still what was entered."""
-        path = self.path(artifact.file)
-        return path.is_file() and path.stat().st_size == artifact.bytes and hash_file(path) == artifact.hash
+        """True when the artifact's file is still what was entered; one that was set aside comes back."""
+        path, aside = self.path(artifact.file), self._aside(artifact.file)
+        if _is(aside, artifact):
+            os.replace(aside, path)
+        return _is(path, artifact)
+
+    def set_aside(self) -> None:
+        """Take away the artifacts that the folder's record names and this build has not confirmed.
+
+        Whatever becomes of this build, no file of an earlier one then stands there as if it were of this one.
+        """
+        confirmed = {artifact.file for artifact in self.record.artifacts.values()}
+        for file in sorted(self.earlier - confirmed):
+            if self.path(file).is_file():
+                aside = self._aside(file)
+                aside.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(self.path(file), aside)
+
+    def forget_earlier(self) -> None:
+        """Remove what was set aside: this build has made all that there is to be."""
+        kept = {artifact.file for artifact in self.record.artifacts.values()} | _pictures(self.record)
+        for file in self.earlier_pictures - kept:
+            self.path(file).unlink(missing_ok=True)
+        shutil.rmtree(self.path(EARLIER), ignore_errors=True)
+
+    def _aside(self, file: str) -> Path:
+        return self.folder / EARLIER / file
 
     def remember(self, unit: str, memory: Memory) -> None:
         """Keep what a unit left; each has a file of its own, so that none is lost when a later build is stopped."""
-        write_atomically(self._memory(unit), msgspec.json.encode(memory))
+        write_atomically(self._memory(unit), json_bytes(memory))
 
     def recall(self, unit: str) -> Memory | None:
         """Return what a unit left in an earlier build, None when that cannot be used."""
@@ -77,6 +108,27 @@ class Run:
 
     def _memory(self, unit: str) -> Path:
         return self.folder / MEMORY / f"{unit.replace(' ', '-')}.json"
+
+
+def _is(path: Path, artifact: Artifact) -> bool:
+    return path.is_file() and path.stat().st_size == artifact.bytes and hash_file(path) == artifact.hash
+
+
+def _record_in(folder: Path) -> RunRecord:
+    """Return the record that an earlier build left, an empty one when there is none that can be read."""
+    try:
+        return msgspec.json.decode((folder / RECORD).read_bytes(), type=RunRecord)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return RunRecord()
+
+
+def _is_inside(file: str) -> bool:
+    """True for a name that stays in the folder: a record may be edited, and its files are removed."""
+    return bool(file) and not os.path.isabs(file) and ".." not in Path(file).parts
+
+
+def _pictures(record: RunRecord) -> set[str]:
+    return {file for row in record.pictures for file in (row.input, row.float_picture, row.int8_picture) if file}
 
 
 @contextmanager
@@ -95,7 +147,7 @@ def open_run(folder: Path) -> Iterator[Run]:
 
 
 def _prepared(folder: Path) -> Path:
-    if folder.exists() and not folder.is_dir():
+    if look(folder) is not None and not folder.is_dir():
         raise UsageError.of("run.folder", f"{folder} is a file, not a folder", where=str(folder),
                             help="name a folder with -o")
     try:

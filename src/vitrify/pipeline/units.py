@@ -59,6 +59,11 @@ def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:
     return [CONVERT, PREPARE_FLOAT, VERIFY_FLOAT, CALIBRATE, QUANTIZE, PREPARE_INT8, VERIFY_INT8, COMPILE, ILLUSTRATE]
 
 
+def files(name: str) -> tuple[str, ...]:
+    """Return the names of the artifacts that a build of a model called ``name`` leaves."""
+    return f"{name}_float.tflite", f"{name}_int8.tflite", f"{name}_vela.tflite", "statistics.npz", "recipe.toml"
+
+
 def _is_integer(path: Path) -> bool:
     from vitrify import tflite
 
@@ -176,6 +181,7 @@ def _calibrate(build: Build) -> None:
         run.keep("statistics", "statistics.npz")
         checkpoint.unlink(missing_ok=True)
         run.record.calibration = facts
+        stage.findings = options.data.findings()
         stage.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from vitrify.core.errors import UsageError
-from vitrify.core.files import write_atomically
+from vitrify.core.files import look, write_atomically
 from vitrify.core.findings import Finding
 
 Calibrator = Literal["mixed", "minmax", "percentile", "least-error"]
@@ -108,6 +108,7 @@ def load_recipe(path: Path | str) -> Recipe:
         UsageError: the file cannot be read, is not TOML, or has unknown keys or values; says where.
     """
     source = Path(path)
+    look(source)
     try:
         return parse_recipe(source.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -144,7 +145,7 @@ def format_recipe(recipe: Recipe) -> str:
 
 def save_recipe(recipe: Recipe, path: Path | str) -> None:
     """Write the recipe as TOML, whole or not at all."""
-    write_atomically(path, format_recipe(recipe).encode())
+    write_atomically(path, format_recipe(recipe).encode(errors="backslashreplace"))
 
 
 def _toml(value: object) -> str:

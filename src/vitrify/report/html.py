@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 def write_report(record: RunRecord, folder: Path, output: Path) -> None:
     """Write the page of a run; ``folder`` holds the pictures that the record names."""
-    write_atomically(output, render_report(record, folder).encode())
+    write_atomically(output, render_report(record, folder).encode(errors="backslashreplace"))
 
 
 def render_report(record: RunRecord, folder: Path) -> str:
@@ -31,9 +31,10 @@ def render_report(record: RunRecord, folder: Path) -> str:
     links = tag("nav", [tag("a", section.title, href=f"#{section.id}") for section in sections], aria_label="Sections")
     body = tag("main", summary_view.head(record), links, [section.html for section in sections],
                tag("footer", f"Vitrify {record.versions.get('vitrify', '')}, run of {record.started}"))
-    return fill((FOLDER / "page.html").read_text(), {
+    return fill((FOLDER / "page.html").read_text(encoding="utf-8"), {
         "title": render(f"{record.name} on {record.target}"),
-        "style": (FOLDER / "page.css").read_text(), "script": (FOLDER / "page.js").read_text(), "body": Html(body)})
+        "style": (FOLDER / "page.css").read_text(encoding="utf-8"),
+        "script": (FOLDER / "page.js").read_text(encoding="utf-8"), "body": Html(body)})
 
 
 def fill(template: str, values: dict[str, str]) -> str:

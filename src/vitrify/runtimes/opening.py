@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vitrify.core.errors import UsageError
+from vitrify.core.files import make_temporary_folder
 from vitrify.runtimes.base import Runtime, stamp
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _open_model(model: Model, kernels: str, threads: int, seconds: float | None)
     from vitrify.runtimes.litert import LiteRT
     from vitrify.tflite import write
 
-    folder = Path(tempfile.mkdtemp(prefix="vitrify-"))
+    folder = make_temporary_folder()
     try:
         path = folder / "model.tflite"
         write(model, path)

@@ -8,7 +8,6 @@ node.
 from __future__ import annotations
 
 import re
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from vitrify.core.errors import VitrifyError
+from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.ir import Graph, Model, Node
@@ -118,7 +118,7 @@ def _deadly(model: Model, file: Path, limits: Limits) -> Node | None:
     nodes = model.main.nodes
     alive, dead = 0, len(nodes)
     suspects = [number for number, node in enumerate(nodes) if check_node(node)][:_SUSPECTS]
-    with tempfile.TemporaryDirectory(prefix="vitrify-") as folder:
+    with temporary_folder() as folder:
         for _ in range(_TRIED_STEPS):
             if dead - alive <= 1:
                 break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from vitrify.backends.vela.compiled import npu_graphs
 from vitrify.backends.vela.describing import Compiled, Left, describe
 from vitrify.backends.vela.settings import CONFIG, MODEL, OUTPUT, Optimise, arguments, configuration, system_name
 from vitrify.core.errors import InternalError, ModelError, TargetError, UsageError, VitrifyError
-from vitrify.core.files import atomic_writer
+from vitrify.core.files import atomic_writer, temporary_folder
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.ir import Graph, Model
 from vitrify.targets.base import Target, load
@@ -113,8 +112,8 @@ def _working_folder(target: Target, path: Path) -> Iterator[Path]:
         UsageError: there is no room for it.
     """
     with ExitStack() as stack:
+        folder = stack.enter_context(temporary_folder("vela"))
         try:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vitrify-vela-")))
             (folder / MODEL).symlink_to(os.path.abspath(path))
             (folder / CONFIG).write_text(configuration(target), encoding="utf-8")
         except OSError as error:

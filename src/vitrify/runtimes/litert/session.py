@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,11 @@ _KEPT = 4
 """Interpreters kept in one child: a model with and without inner tensors, and a previous one."""
 
 _open: dict[Spec, Session] = {}
+
+
+def _native(path: str) -> Any:
+    """The path as LiteRT opens it: a name that is no text has to come as bytes."""
+    return path if path.isascii() else os.fsencode(path)
 
 
 class Session:
@@ -60,7 +66,8 @@ class Session:
     def _load(self, resolver: OpResolverType) -> Interpreter:
         spec = self.spec
         try:
-            return Interpreter(model_path=spec.path, num_threads=spec.threads, experimental_op_resolver_type=resolver,
+            return Interpreter(model_path=_native(spec.path), num_threads=spec.threads,
+                               experimental_op_resolver_type=resolver,
                                experimental_preserve_all_tensors=spec.keep_all)
         except ValueError as error:
             # LiteRT 2.3 has no reference kernels for CEIL, ROUND and ELU; the plain ones compute the same.
