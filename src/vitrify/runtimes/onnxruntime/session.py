@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+# ONNX Runtime reports its use to its maker, and keeps an identifier and a database of that in the user's home, from
+# its import on: nothing is to leave this machine, and nothing is to appear in a home.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
 
 from vitrify.core.errors import ModelError
