@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_makers import by_litert, by_runtime, model, saved, value
 
-from vitrify.core.errors import UnsupportedError, UsageError, VitrifyError
+from vitrify.core.errors import ModelError, UnsupportedError, UsageError, VitrifyError
 from vitrify.core.findings import Severity
 from vitrify.importers import load
 
@@ -23,6 +23,19 @@ def relu(*inputs: onnx.ValueInfoProto) -> onnx.ModelProto:
     return helper.make_model(
         helper.make_graph(nodes, "g", list(inputs), outputs), ir_version=8, opset_imports=[helper.make_opsetid("", 17)]
     )
+
+
+def halved_and_added() -> onnx.ModelProto:
+    """Halve, double, add: odd sizes do not come back."""
+    ends = [value("x", ["N", 3, "h", "w"])]
+    nodes = [
+        helper.make_node("AveragePool", ["x"], ["a"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Concat", ["a", "a"], ["b"], axis=2),
+        helper.make_node("Concat", ["b", "b"], ["c"], axis=3),
+        helper.make_node("Add", ["x", "c"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", ends, [helper.make_empty_tensor_value_info("y")])
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
 PICTURE = ["batch", 3, "height", "width"]
@@ -46,7 +59,7 @@ GOOD: dict[str, tuple[onnx.ModelProto, Shapes, list[tuple[int, ...]], int]] = {
         [(1, 4), (2, 1, 5)],
         1,
     ),
-    "another size than the file's": (relu(value("x", [1, 3, 8, 8])), {"x": [1, 3, 16, 16]}, [(1, 3, 16, 16)], 0),
+    "the file's own": (relu(value("x", [1, 3, "h", 8])), {"x": [1, 3, 16, 8]}, [(1, 3, 16, 8)], 0),
     "scalar": (relu(value("x", [])), {}, [()], 0),
 }
 
@@ -99,6 +112,25 @@ BAD: dict[str, tuple[onnx.ModelProto, Shapes, type[VitrifyError], str]] = {
         {"x": [3, 32, 32]},
         UsageError,
         r"has 4 dimensions \[batch,3,height,width\], the shape given has 3",
+    ),
+    "fixed by the file": (
+        relu(value("x", [1, 3, 8, 8])),
+        {"x": [1, 8, 8, 3]},
+        UsageError,
+        r"file fixes dimension 1 of 'x' at 3, the shape given has 8[\s\S]*leave --shape x out",
+    ),
+    "channels fixed by the file": (
+        relu(value("x", PICTURE)),
+        {"x": [1, 4, 32, 32]},
+        UsageError,
+        r"dimension 1 of 'x' at 3[\s\S]*--shape x=1,3,320,320",
+    ),
+    "absurd": (relu(value("x", PICTURE)), {"x": [1, 3, 99999, 99999]}, UsageError, "29,999,400,003 elements"),
+    "a size that inner nodes do not take": (
+        halved_and_added(),
+        {"x": [1, 3, 33, 40]},
+        ModelError,
+        r"may be what does not fit: --shape x=1,3,33,40; [\s\S]*--shape x=1,3,64,64",
     ),
     "zero": (relu(value("x", PICTURE)), {"x": [1, 3, 0, 32]}, UsageError, "a dimension below 1"),
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 import vitrify.ops as ops
 from vitrify.core.errors import InternalError, ModelError, UnsupportedError, VitrifyError
@@ -17,7 +18,7 @@ from vitrify.importers.onnx.folds import FOLDS, fold
 from vitrify.importers.onnx.hints import HINTS
 from vitrify.importers.onnx.lowerings import LOWERINGS
 from vitrify.importers.onnx.patterns import join_patterns
-from vitrify.importers.onnx.shapes import constant_inputs, static_shapes
+from vitrify.importers.onnx.shapes import blamed, constant_inputs, static_shapes
 from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
 from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBinding, Part, Signature, Tensor
 
@@ -40,7 +41,7 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int]], value
     walk.inputs(source.graph, extents)
     walk.context.values.update(constants)
     walk.run(source.graph)
-    walk.raise_problems()
+    walk.raise_problems(blamed(source.graph, shapes) if shapes else "")
     walk.outputs(source.graph)
     model = _model(source, walk.context, extents)
     model.extras["findings"] = [*notes, *walk.context.findings]
@@ -156,9 +157,14 @@ class _Walk:
             f"fix what decides it: vitrify.importers.load(path, values={{{values}}}); or export the model for one case",
         )
 
-    def raise_problems(self) -> None:
-        """Raise everything collected: what is broken first, else what is not done yet."""
+    def raise_problems(self, cause: str = "") -> None:
+        """Raise everything collected: what is broken first, else what is not done yet.
+
+        ``cause`` says what else may make nodes invalid, besides the file.
+        """
         invalid = [f for e in self.errors if isinstance(e, ModelError) for f in e.findings]
+        if invalid and cause:
+            invalid[0] = replace(invalid[0], help="\n".join(filter(None, (invalid[0].help, cause))))
         if invalid:
             raise ModelError(invalid)
         bugs = [f for e in self.errors if isinstance(e, InternalError) for f in e.findings]

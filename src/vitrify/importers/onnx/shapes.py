@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from vitrify.importers.onnx.source import Array, SourceGraph, SourceValue
 
 # What the question suggests for an open extent: a common picture size, or a common length.
 _PICTURE, _LENGTH = 320, 128
+MOST_ELEMENTS = 2**31 - 1
+"""Of one tensor: TFLite counts elements and bytes in 32 bits."""
 
 
 def static_shapes(
@@ -101,11 +104,36 @@ def _by_name(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> dict[st
                     where=f"input '{target}'",
                 )
             )
+        elif math.prod(int(d) for d in shape) > MOST_ELEMENTS:
+            findings.append(
+                Finding(
+                    code="shape.size",
+                    headline=f"the shape given for '{target}' has {math.prod(int(d) for d in shape):,} elements, a "
+                    f"tensor holds at most {MOST_ELEMENTS:,}",
+                    where=f"input '{target}' {list(shape)}",
+                )
+            )
+        elif fixed := [i for i, (d, e) in enumerate(zip(dims or (), shape, strict=False)) if isinstance(d, int)
+                       and d != int(e)]:
+            findings += [_fixed(inputs[target], i, int(shape[i])) for i in fixed[:1]]
         else:
             given[target] = tuple(int(d) for d in shape)
     if findings:
         raise UsageError(findings)
     return given
+
+
+def _fixed(value: SourceValue, index: int, given: int) -> Finding:
+    """A size that the file leaves no choice about."""
+    dims = value.dims or []
+    free = any(not isinstance(d, int) for d in dims)
+    fits = f"--shape {value.name}={_suggest(value, {})}" if free else f"leave --shape {value.name} out"
+    return Finding(
+        code="shape.fixed",
+        where=f"input '{value.name}' {_show(dims)}",
+        headline=f"the file fixes dimension {index} of '{value.name}' at {dims[index]}, the shape given has {given}",
+        help=f"{fits}; another size needs another export of the model",
+    )
 
 
 def _known(value: SourceValue, symbols: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -145,6 +173,23 @@ def _question(value: SourceValue, symbols: Mapping[str, int]) -> Finding:
         headline=f"input '{value.name}' leaves {many} {' and '.join(opened)} open",
         help=f"say which size, for example: --shape {value.name}={_suggest(value, symbols)}",
     )
+
+
+def blamed(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> str:
+    """Say that shapes that were given may be why nodes do not fit each other, and which would do better."""
+    names = [name or (graph.inputs[0].name if graph.inputs else "") for name in shapes]
+    given = " ".join(f"--shape {name}={','.join(map(str, s))}" for name, s in zip(names, shapes.values(), strict=True))
+    rounded = " ".join(f"--shape {name}={','.join(map(str, _rounded(s)))}"
+                       for name, s in zip(names, shapes.values(), strict=True))
+    other = f"; sizes that a model halves several times are multiples of 32: {rounded}" if rounded != given else ""
+    return f"the shape given may be what does not fit: {given}{other}"
+
+
+def _rounded(shape: Sequence[int]) -> list[int]:
+    """A picture's height and width, each as the next multiple of 32."""
+    if len(shape) != 4:
+        return list(shape)
+    return [extent if extent < 32 else -(-extent // 32) * 32 for extent in shape]
 
 
 def _show(dims: Sequence[int | str | None]) -> str:
