@@ -11,8 +11,12 @@ import tflite_runs
 import tflite_small as small
 
 from vitrify import ops
-from vitrify.core.errors import UsageError
+from vitrify.cli.main import call
+from vitrify.core.errors import ModelError, UsageError
 from vitrify.ir import DType, Model, Tensor
+from vitrify.pipeline.check import check_file
+from vitrify.pipeline.compile import compile_file
+from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.tflite import Kind, choose, classify, contents, float_operators, operator_counts, read, transposes, write
 
 VARIANTS: dict[str, tuple[Callable[[], Model], Kind, str]] = {
@@ -117,3 +121,24 @@ def test_a_float16_constant_of_no_operator_does_not_count() -> None:
     model = small.conv_model()
     model.main.inputs.append(small.constant("spare", np.zeros(3, np.float16)))
     assert classify(model) is Kind.FLOAT32
+
+
+ADVISED = {("float", "compile"): "vitrify quantize {file}", ("float", "check"): "vitrify check {file}",
+           ("float16", "compile"): "vitrify quantize {file}", ("float16", "check"): "vitrify check {file}",
+           ("dynamic_range", "compile"): "quantize FLOAT_MODEL", ("dynamic_range", "check"): "quantize FLOAT_MODEL"}
+
+
+@pytest.mark.parametrize(("kind", "command"), ADVISED)
+def test_what_is_advised_takes_the_file(kind: str, command: str, tmp_path: Path) -> None:
+    file = tmp_path / "model.tflite"
+    write(VARIANTS[kind][0](), file)
+    refused: dict[str, Callable[[], object]] = {
+        "compile": lambda: compile_file(file, "imx93", tmp_path / "out.tflite"),
+        "check": lambda: check_file(file, "imx93", DataOptions(), ConvertOptions())}
+    with pytest.raises(ModelError) as told:
+        refused[command]()
+    (finding,) = told.value.findings
+    assert ADVISED[kind, command].format(file=file) in finding.help
+    if "FLOAT_MODEL" not in finding.help:
+        line = finding.help.partition(" (")[0].replace("--data FOLDER", "--random-calibration").split()[1:]
+        assert call([*line[:-1], str(tmp_path / line[-1]), "-q"] if "-o" in line else [*line, "-q"]) == 0

@@ -102,7 +102,7 @@ def refuse_unquantizable(model: Model) -> None:
         ModelError: the model is quantized already.
     """
     graph = model.main
-    _refuse_quantized(graph)
+    refuse_quantized(graph)
     missing: dict[str, list[Node]] = {}
     for node in graph:
         if touches_reals(node) and rule_of(node) is None and not _is_half_weight(node):
@@ -116,14 +116,20 @@ def refuse_unquantizable(model: Model) -> None:
         raise UnsupportedError(findings)
 
 
-def _refuse_quantized(graph: Graph) -> None:
+def refuse_quantized(graph: Graph) -> None:
+    """Refuse a graph with integers in it that stand for real numbers.
+
+    Raises:
+        ModelError: it has some.
+    """
     quantized = [n for n in graph if isinstance(n.op, Quantize)
                  or (isinstance(n.op, Dequantize) and n.input(0).dtype is not DType.FLOAT16)]
     integers = [t for t in graph.tensors() if t.quantization is not None and t.dtype in (DType.INT8, DType.UINT8)
                 and t.quantization.scale.size]
     if quantized or integers:
         where = f"node '{quantized[0].name}'" if quantized else f"tensor '{integers[0].name}'"
-        raise ModelError(Finding(code="quant.quantized", where=where, help="give the float model",
+        raise ModelError(Finding(code="quant.quantized", where=where,
+                                 help="give the float model that this one was made from",
                                  headline=f"the model is quantized already: {len(integers)} tensors have a scale"))
 
 
