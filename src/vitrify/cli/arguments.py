@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from inspect import cleandoc, signature
@@ -54,6 +55,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog=program, description=description, allow_abbrev=False, formatter_class=_Formatter)
         self.valued: set[str] = set()
         """The long names of the options that take a value."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Let the program see what goes wrong in writing, which argparse hides."""
+        (file or sys.stdout).write(message)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the call."""

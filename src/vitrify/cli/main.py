@@ -49,6 +49,8 @@ def call(arguments: list[str]) -> int:
         return parse(name, COMMANDS[name], rest)
     except SystemExit as leaving:      # help or the version has been printed
         return int(leaving.code or running.OK)
+    except OSError as error:           # of printing help; commands keep theirs to themselves
+        return running.OK if streams.give_up(error) else running.FAILED
     except KeyboardInterrupt:
         return running.INTERRUPTED
     except WrongCallError as error:

@@ -105,12 +105,8 @@ def show(result: Result, *, json: bool) -> bool:
 
             show_result(result)
         sys.stdout.flush()
-    except BrokenPipeError:
-        streams.discard()         # whoever read us has left
     except OSError as error:
-        streams.discard()
-        streams.complain(error.strerror or str(error))
-        return False
+        return streams.give_up(error)
     return True
 
 

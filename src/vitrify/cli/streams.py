@@ -33,21 +33,21 @@ def flush() -> bool:
     """Write out what is left on standard output; says on standard error that it cannot, and returns False then."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        discard()               # whoever read us has left
     except OSError as error:
-        discard()
-        complain(error.strerror or str(error))
-        return False
+        return give_up(error)
     if 1 in _closed:
         complain("standard output is closed")
         return False
     return True
 
 
-def discard() -> None:
-    """Send standard output nowhere: Python writes what is left of it once more at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def give_up(error: OSError) -> bool:
+    """Write no more to standard output; True when that is as its reader wants, who has left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)         # Python writes what is left once more at exit
+    if isinstance(error, BrokenPipeError):
+        return True
+    complain(error.strerror or str(error))
+    return False
 
 
 def complain(reason: str) -> None:

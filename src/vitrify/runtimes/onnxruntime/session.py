@@ -15,7 +15,7 @@ import numpy as np
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
 
-from vitrify.core.errors import ModelError
+from vitrify.core.errors import ModelError, UsageError
 from vitrify.runtimes.onnxruntime.spec import Details, Spec, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -39,13 +39,27 @@ def _session(spec: Spec, extra: tuple[str, ...] = ()) -> onnxruntime.InferenceSe
         options.intra_op_num_threads = spec.threads
         options.inter_op_num_threads = 1
         options.log_severity_level = _ERRORS_ONLY
+        path = _native(spec.path)
         try:
-            source = _with_outputs(spec, extra, options) if extra else spec.path
+            source = _with_outputs(spec, extra, options) if extra else path
             _open[key] = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:      # its exceptions share no base class
             raise ModelError.of("onnxruntime.load", f"ONNX Runtime cannot load the model: {_text(error)}",
                                 where=spec.path) from error
     return _open[key]
+
+
+def _native(path: str) -> str:
+    """The path as ONNX Runtime opens it: as text in UTF-8, whatever the locale says.
+
+    Raises:
+        UsageError: the name is no text.
+    """
+    try:
+        return os.fsencode(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError.of("file.name", "the path of the model is not UTF-8, and ONNX Runtime opens no other",
+                            where=path, help="rename the file, or the folder that it is in") from error
 
 
 def _with_outputs(spec: Spec, extra: Sequence[str], options: onnxruntime.SessionOptions) -> bytes:
@@ -55,7 +69,7 @@ def _with_outputs(spec: Spec, extra: Sequence[str], options: onnxruntime.Session
     model = onnx.load(spec.path, load_external_data=False)
     present = {output.name for output in model.graph.output}
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in extra if name not in present)
-    options.add_session_config_entry(_WEIGHTS_FOLDER, str(Path(spec.path).parent))
+    options.add_session_config_entry(_WEIGHTS_FOLDER, str(Path(_native(spec.path)).parent))
     data: bytes = model.SerializeToString()
     return data
 
