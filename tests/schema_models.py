@@ -126,6 +126,17 @@ def squared_difference(path: Path) -> Path:
     return made.write(path, [a, b], [y])
 
 
+def division(path: Path, dtype: str, by_nothing: bool = False) -> Path:
+    """DIV by an input, or by the difference of an input and itself, which is zero whatever comes."""
+    made = Maker()
+    scale = None if dtype == "int32" else 0.1
+    a, b, none, y = (made.tensor(name, (1, 8), dtype, scale) for name in ("a", "b", "none", "y"))
+    if by_nothing:
+        made.node(BUILTIN.SUB, [b, b], [none], "SubOptions")
+    made.node(BUILTIN.DIV, [a, none if by_nothing else b], [y], "DivOptions", version=2 if dtype == "int8" else 1)
+    return made.write(path, [a, b], [y])
+
+
 def logistic(path: Path, scale: float) -> Path:
     """LOGISTIC in int8 with the given output scale; only 1/256 is allowed."""
     made = Maker()

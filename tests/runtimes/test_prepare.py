@@ -21,6 +21,9 @@ GOOD: dict[str, made.Make] = {
     "resize_corners": partial(made.resize, align_corners=True, half_pixel=False),
     "resize_half": partial(made.resize, align_corners=False, half_pixel=True),
     "logistic": partial(made.logistic, scale=1 / 256),
+    "division_int8": partial(made.division, dtype="int8"),
+    "division_int32": partial(made.division, dtype="int32"),
+    "division_by_nothing": partial(made.division, dtype="int32", by_nothing=True),
     "rounding": partial(made.rounding, shape=(1, 4), scale=0.1),
 }
 

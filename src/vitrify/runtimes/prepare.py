@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,9 +23,13 @@ from vitrify.ops.checking import check_graph, check_node
 from vitrify.runtimes.base import stamp
 from vitrify.runtimes.litert.spec import Details, Spec
 
+Array = np.ndarray[Any, np.dtype[Any]]
+
 _SESSION = "vitrify.runtimes.litert.session"
 _NODE = re.compile(r"Node number (\d+) \((.*?)\) failed to (?:prepare|invoke)\.?")
 _CUSTOM = re.compile(r"unresolved custom op: ([^\s.]+)")
+_VALUES = re.compile(r"\bzero\b|!= (?:0|zero_point)\b|out of (?:bounds|range)|negative", re.IGNORECASE)
+_WHOLE = (0, 1)        # whole numbers that inputs are tried with
 _TRIED_STEPS = 20      # pieces tried at most: enough for a million nodes
 _SUSPECTS = 4          # nodes that break a rule are tried first
 
@@ -38,7 +42,10 @@ class Limits(NamedTuple):
 
 
 def prepare(path: Path | str, *, limits: Limits = Limits(), invoke: bool = True) -> list[Finding]:
-    """Check every node, then load, allocate and run the file once on zeros, in reference kernels, in a child process.
+    """Check every node, then load, allocate and run the file once, in reference kernels, in a child process.
+
+    Which values it runs on is our choice, so that what only some values make impossible, such as a division by zero, is
+    a warning.
 
     Args:
         path: a .tflite file.
@@ -57,8 +64,10 @@ def prepare(path: Path | str, *, limits: Limits = Limits(), invoke: bool = True)
     model = read(file)
     broken = [finding for graph in model.graphs for finding in check_graph(graph)]
     refusal = _refusal(file, limits, invoke)
-    if refusal is None:
-        return [replace(f, severity=Severity.WARNING) if f.severity is Severity.ERROR else f for f in broken]
+    if refusal is None or _is_of_values(refusal):
+        told = [] if refusal is None else [replace(_explained(refusal, model, file), severity=Severity.WARNING,
+                                                   why="the values tried were made up; real ones may do")]
+        return [*(replace(f, severity=Severity.WARNING) if f.severity is Severity.ERROR else f for f in broken), *told]
     if refusal.code == "process.died":
         return [*broken, _died(refusal, model, file, limits)]
     explained = _explained(refusal, model, file)
@@ -71,12 +80,42 @@ def _refusal(file: Path, limits: Limits, invoke: bool = True) -> Finding | None:
     with Worker(f"LiteRT on {file.name}", seconds=limits.seconds, memory_bytes=limits.memory_bytes) as worker:
         try:
             details: Details = worker.call(f"{_SESSION}:details", spec)
-            arrays = [np.zeros(d["shape"], d["dtype"]) for d in details.inputs]
-            if invoke:
-                worker.call(f"{_SESSION}:invoke", spec, arrays, [])
         except VitrifyError as error:
             return error.findings[0]
-    return None
+        refusal = None
+        for whole in _WHOLE if invoke else ():
+            try:
+                worker.call(f"{_SESSION}:invoke", spec, [_probe(entry, whole) for entry in details.inputs], [])
+            except VitrifyError as error:
+                refusal = refusal or error.findings[0]
+                if error.findings[0].code not in ("litert.invoke", "process.died"):
+                    break
+            else:
+                return None
+    return refusal
+
+
+def _probe(details: dict[str, Any], whole: int) -> Array:
+    """Return values for an input that no usual operator stumbles over: neither zero nor large, as a real number.
+
+    What is not quantized may be an index or a divisor, which ``whole`` suits either the one or the other.
+    """
+    dtype = np.dtype(details["dtype"])
+    scales, zeros = (details["quantization_parameters"][key] for key in ("scales", "zero_points"))
+    if np.issubdtype(dtype, np.floating):
+        value: float = 0.5
+    elif np.issubdtype(dtype, np.integer) and len(scales):
+        limits = np.iinfo(dtype)
+        zero = int(zeros[0]) if len(zeros) else 0
+        ahead = limits.max - zero >= zero - limits.min
+        value = zero + ((limits.max - zero) // 2 if ahead else -((zero - limits.min) // 2))
+    else:
+        value = whole
+    return np.full(details["shape"], value, dtype)
+
+
+def _is_of_values(refusal: Finding) -> bool:
+    return refusal.code == "litert.invoke" and _VALUES.search(refusal.headline) is not None
 
 
 def _explained(refusal: Finding, model: Model, file: Path) -> Finding:
