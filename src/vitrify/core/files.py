@@ -39,7 +39,7 @@ def look(path: Path | str) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise UsageError.of("file.read", f"cannot look at {path}: {getattr(error, 'strerror', None) or error}",
+        raise UsageError.of("file.read", f"cannot use {path}: {getattr(error, 'strerror', None) or error}",
                             where=str(path)) from error
     for is_kind, name in _SPECIAL:
         if is_kind(found.st_mode):

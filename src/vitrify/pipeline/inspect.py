@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections import Counter
 from pathlib import Path
 
 from vitrify.core.errors import ModelError, UsageError, VitrifyError
+from vitrify.core.files import look
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import Model
 from vitrify.pipeline.files import existing
@@ -23,7 +26,8 @@ def inspect_path(path: Path) -> InspectResult:
     Raises:
         VitrifyError: there is nothing to read, or it is no model.
     """
-    return _folder(path) if path.is_dir() else _file(existing(path))
+    found = look(path)
+    return _folder(path) if found is not None and stat.S_ISDIR(found.st_mode) else _file(existing(path))
 
 
 def _file(path: Path) -> InspectResult:
@@ -103,6 +107,7 @@ def _text(data: bytes) -> str:
 
 def _folder(path: Path) -> InspectResult:
     try:
+        os.scandir(path).close()
         files = sorted(p for p in path.rglob("*") if p.suffix.lower() in ENDINGS and p.is_file()
                        and not p.name.startswith("."))
     except OSError as error:
