@@ -44,6 +44,12 @@ def external(location: str, **entries: str) -> onnx.ModelProto:
     return with_tensor(change)
 
 
+def without_outputs() -> onnx.ModelProto:
+    proto = relu_model()
+    proto.graph.ClearField("output")
+    return proto
+
+
 def string_input() -> onnx.ModelProto:
     proto = relu_model()
     proto.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
@@ -75,6 +81,7 @@ def no_opset() -> onnx.ModelProto:
 
 
 PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]] = {
+    "no outputs": (lambda: without_outputs(), ModelError, "1 nodes and gives out nothing"),
     "cycle": (
         lambda: model(
             [node("Add", ["x", "b"], ["a"], "first"), node("Relu", ["a"], ["b"], "second")], {"x": X}, {}, ["b"]

@@ -44,7 +44,8 @@ GOOD: dict[str, tuple[onnx.ModelProto, Shapes, list[tuple[int, ...]], int]] = {
     "fixed": (relu(value("x", [1, 3, 8, 8])), {}, [(1, 3, 8, 8)], 0),
     "open batch": (relu(value("x", ["N", 3, 8, 8])), {}, [(1, 3, 8, 8)], 1),
     "batch without a name": (relu(value("x", [None, 3])), {}, [(1, 3)], 1),
-    "batch of zero or minus one": (relu(value("x", [-1, 3])), {}, [(1, 3)], 1),
+    "batch of minus one": (relu(value("x", [-1, 3])), {}, [(1, 3)], 1),
+    "batch of zero, given": (relu(value("x", [0, 3])), {"x": [1, 3]}, [(1, 3)], 0),
     "named": (relu(value("x", PICTURE)), {"x": [1, 3, 32, 64]}, [(1, 3, 32, 64)], 0),
     "the only input": (relu(value("x", PICTURE)), {"": [2, 3, 32, 64]}, [(2, 3, 32, 64)], 0),
     "symbol shared with another input": (
@@ -113,6 +114,7 @@ BAD: dict[str, tuple[onnx.ModelProto, Shapes, type[VitrifyError], str]] = {
         UsageError,
         r"has 4 dimensions \[batch,3,height,width\], the shape given has 3",
     ),
+    "batch of zero": (relu(value("x", [0, 3])), {}, UnsupportedError, r"0 \(0 in the file\) open[\s\S]*x=1,3"),
     "fixed by the file": (
         relu(value("x", [1, 3, 8, 8])),
         {"x": [1, 8, 8, 3]},

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import vitrify as vt
 from vitrify.cli.main import call
+from vitrify.core.errors import ModelError
 from vitrify.results import RESULTS
 
 TAKEN = "input 'x' leaves the batch open; 1 is taken"
@@ -91,3 +92,44 @@ def test_answers_that_are_not_good_end_a_quantization_with_1(detector: Path, out
     assert ("4 samples: good" in out) is (status == 0)
     assert ("is written, but its answers are not good" in out) is (status == 1)
     assert call(["verify", str(detector), str(folder / "q.tflite"), "--data", str(folder / "data.npy"), "-q"]) == status
+
+
+def _broken(change: str) -> onnx.ModelProto:
+    """A convolution with one thing wrong."""
+    weights = numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], name="conv"), helper.make_node("Relu", ["c"], ["y"], "relu")]
+    if change in ("missing", "escaping"):
+        weights.ClearField("raw_data")
+        weights.data_location = TensorProto.EXTERNAL
+        weights.external_data.add(key="location", value="no.bin" if change == "missing" else "../../etc/passwd")
+    if change == "cycle":
+        nodes[0].input[0] = "y"
+    if change == "undefined":
+        nodes[1].input[0] = "nobody"
+    if change == "negative":
+        weights.dims[0] = -4
+    proto = helper.make_model(helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [weights]),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    proto.metadata_props.add(key="long", value="x" * 500)
+    return proto
+
+
+BROKEN = {"": "", "missing": "onnx.external", "escaping": "onnx.external", "cycle": "onnx.cycle",
+          "undefined": "onnx.dangling-input", "negative": "onnx.tensor-size"}
+
+
+@pytest.mark.parametrize("change", BROKEN, ids=lambda c: c or "whole")
+def test_inspect_and_verify_tell_what_is_broken(change: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(_broken(change).SerializeToString())
+    seen = vt.inspect(path)
+    assert [f.code.startswith(BROKEN[change]) for f in seen.findings] == [True] * len(seen.findings)
+    assert seen.ok is (not change)
+    assert seen.parameters >= 0
+    assert seen.metadata["long"].endswith("... (500 characters)")
+    if change:
+        with pytest.raises(ModelError) as told:
+            vt.verify(path, path, random_inputs=True)
+        assert told.value.findings[0].code.startswith(BROKEN[change])

@@ -239,7 +239,7 @@ def test_values_become_constants(tmp_path: Path) -> None:
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:
     (tmp_path / "noise.onnx").write_bytes(np.random.default_rng(0).bytes(500))
-    with pytest.raises(ModelError, match="ONNX Runtime cannot load the model"):
+    with pytest.raises(ModelError, match="is not an ONNX model, or is cut off"):
         runtimes.open(tmp_path / "noise.onnx")
     (tmp_path / "half.tflite").write_bytes(made.add(tmp_path / "m.tflite", 0.1).read_bytes()[:200])
     with pytest.raises(Exception, match=r"LiteRT|damaged|died"):

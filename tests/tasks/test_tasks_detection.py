@@ -11,6 +11,7 @@ import pytest
 from vitrify.ir import InputBinding, Interface, OutputBinding, Part
 from vitrify.tasks.detection import Box, anchors, decode, head_rows, matched
 from vitrify.tasks.illustration import Preparation, illustrate, interest
+from vitrify.tasks.naming import class_names
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -117,3 +118,32 @@ def test_preparation_is_undone() -> None:
     grown = np.asarray(Image.open(io.BytesIO(shown.input)))
     factor = grown.shape[0] // 64
     assert np.array_equal(grown[::factor, ::factor], pixels)
+
+
+NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "mapping": ("{0: 'person', 1: 'bicycle'}", ("person", "bicycle")),
+    "gap": ("{0: 'a', 2: 'c'}", ("a", "class 1", "c")),
+    "list": ("['a', 'b']", ("a", "b")),
+    "nothing": ("", ()),
+    "code": ("__import__('os')", ()),
+    "words": ("person, bicycle", ()),
+    "huge": ("{999999999: 'a'}", ()),
+    "keys_that_are_words": ("{'a': 0}", ()),
+    "deep": ("[" * 5000, ()),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_class_names_are_read_as_literals(case: str) -> None:
+    text, wanted = NAMES[case]
+    assert class_names(text) == wanted
+
+
+def test_scores_carry_the_names_of_their_classes() -> None:
+    scores = np.array([[0.1, 0.7, 0.2]], np.float32)
+    interface = Interface(inputs=(InputBinding(name="x", shape=(1, 3, 16, 16), dtype="float32", position=0),),
+                          outputs=(OutputBinding(name="y", shape=(1, 3), dtype="float32", parts=(Part(position=0),)),))
+    shown = illustrate(interface, {"x": np.zeros((1, 3, 16, 16), np.float32)}, {"y": scores}, {"y": scores},
+                       Preparation(), ("cat", "dog"))
+    assert shown is not None
+    assert [label for label, _ in shown.float_scores] == ["dog", "class 2", "cat"]

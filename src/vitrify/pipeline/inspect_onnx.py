@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vitrify.core.errors import ModelError
+from msgspec.structs import replace
+
+from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
+from vitrify.core.findings import Finding, Severity
 from vitrify.results import InspectResult, TensorRow
 
+SHOWN_METADATA = 200
 INTEGER_OPERATORS = ("QuantizeLinear", "DequantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
                      "MatMulInteger")
 
@@ -33,7 +37,9 @@ def inspect_onnx(path: Path) -> InspectResult:
                      for node in _nodes(graph))
     constants = [*graph.initializer, *(a.t for node in _nodes(graph) for a in node.attribute if a.HasField("t"))]
     types = Counter(onnx.TensorProto.DataType.Name(t.data_type).lower() for t in constants)
+    found = _findings(path)
     return InspectResult(
+        ok=all(finding.severity is not Severity.ERROR for finding in found), findings=found,
         file=str(path), format="onnx", kind=_kind(counts, types), bytes=path.stat().st_size,
         inputs=[_row(value) for value in graph.input if value.name not in stored],
         outputs=[_row(value) for value in graph.output],
@@ -41,7 +47,7 @@ def inspect_onnx(path: Path) -> InspectResult:
         summary=_summary(graph, counts, types, stored),
         transposes=counts.get("Transpose", 0), parameters=sum(_size(t.dims) for t in constants),
         opset={entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
-        metadata={entry.key: entry.value[:200] for entry in model.metadata_props},
+        metadata={entry.key: shortened(entry.value) for entry in model.metadata_props},
         producer=" ".join(filter(None, (model.producer_name, model.producer_version))))
 
 
@@ -68,8 +74,27 @@ def _row(value: Any) -> TensorRow:
 def _size(dims: Any) -> int:
     size = 1
     for extent in dims:
-        size *= extent
+        size *= max(extent, 0)          # a negative one is a finding
     return size
+
+
+def shortened(text: str) -> str:
+    """Metadata as one looks at it; what was cut off is said."""
+    return text if len(text) <= SHOWN_METADATA else f"{text[:SHOWN_METADATA]}... ({len(text)} characters)"
+
+
+def _findings(path: Path) -> list[Finding]:
+    """What of the file stands in the way of reading it; what is merely not supported is a warning."""
+    from vitrify.importers.onnx.checks import check
+    from vitrify.importers.onnx.reader import read
+
+    try:
+        check(read(path).graph)
+    except UnsupportedError as error:
+        return [replace(finding, severity=Severity.WARNING) for finding in error.findings]
+    except VitrifyError as error:
+        return list(error.findings)
+    return []
 
 
 def _kind(counts: Counter[str], types: Counter[str]) -> str:

@@ -230,6 +230,7 @@ def _illustrate(build: Build) -> None:
 
     run, data, interface = build.run, build.options.data, _interface(build)
     prepared = Preparation(data.mean, data.std, data.color == "bgr")
+    names = _class_names(build.options.model)
     with build.stage("illustrate") as stage:
         samples = data.open(interface, LOOKED_AT)
         run.record.pictures = []
@@ -241,12 +242,20 @@ def _illustrate(build: Build) -> None:
             for number, sample in enumerate(samples):
                 if number not in chosen:
                     continue
-                shown = illustrate(interface, sample, reference.run(sample), candidate.run(sample), prepared)
+                shown = illustrate(interface, sample, reference.run(sample), candidate.run(sample), prepared, names)
                 if shown is not None:
                     name = Path(samples.name(number)).name
                     run.record.pictures.append(_save(build, number, name, shown))
                 build.reporter.advance(len(run.record.pictures), len(chosen))
         stage.text = counted(len(run.record.pictures), "sample")
+
+
+def _class_names(model: Path) -> tuple[str, ...]:
+    """What an ONNX file's own metadata calls the classes: exporters of detectors write them there."""
+    from vitrify.importers.onnx.reader import metadata
+    from vitrify.tasks.naming import class_names
+
+    return () if is_tflite(model) else class_names(metadata(model).get("names", ""))
 
 
 def _save(build: Build, number: int, name: str, shown: Illustration) -> PictureRow:

@@ -39,7 +39,8 @@ class Preparation(NamedTuple):
 
 
 def illustrate(interface: Interface, inputs: Mapping[str, Array], reference: Mapping[str, Array],
-               candidate: Mapping[str, Array], prepared: Preparation) -> Illustration | None:
+               candidate: Mapping[str, Array], prepared: Preparation,
+               names: Sequence[str] = ()) -> Illustration | None:
     """Show one sample; None when neither the input nor an output can be shown.
 
     Args:
@@ -47,12 +48,13 @@ def illustrate(interface: Interface, inputs: Mapping[str, Array], reference: Map
         inputs: the sample, by the source's names.
         reference, candidate: the outputs of the float and of the INT8 model, by the source's names.
         prepared: how pictures were prepared.
+        names: what the classes are called, by index.
     """
     ground = _ground(interface, inputs, prepared)
     for name, expected in reference.items():
         given = candidate[name]
-        shown = (_detection(ground, expected, given) or _map(ground, expected, given)
-                 or _classes(ground, expected, given))
+        shown = (_detection(ground, expected, given, names) or _map(ground, expected, given)
+                 or _classes(ground, expected, given, names))
         if shown is not None:
             return shown
     return None if ground is None else Illustration("picture", drawing.png(ground))
@@ -88,7 +90,7 @@ def _ground(interface: Interface, inputs: Mapping[str, Array], prepared: Prepara
     return drawing.picture(image, prepared.mean, prepared.std, bgr=prepared.bgr)
 
 
-def _detection(ground: Array | None, expected: Array, given: Array) -> Illustration | None:
+def _detection(ground: Array | None, expected: Array, given: Array, names: Sequence[str]) -> Illustration | None:
     if ground is None:
         return None
     height, width = ground.shape[:2]
@@ -99,8 +101,8 @@ def _detection(ground: Array | None, expected: Array, given: Array) -> Illustrat
     count, overlap = matched(wanted, found)
     text = (f"{count} of {len(wanted)} boxes found again, mean overlap {overlap:.2f}; {len(found)} boxes with INT8"
             if wanted else f"no box above the score limit with float, {len(found)} with INT8")
-    return Illustration("detection", drawing.png(ground), drawing.png(drawing.boxes(ground, wanted)),
-                        drawing.png(drawing.boxes(ground, found)), text=text)
+    return Illustration("detection", drawing.png(ground), drawing.png(drawing.boxes(ground, wanted, names)),
+                        drawing.png(drawing.boxes(ground, found, names)), text=text)
 
 
 def _map(ground: Array | None, expected: Array, given: Array) -> Illustration | None:
@@ -126,16 +128,17 @@ def _plane(output: Array) -> Array | None:
     return output.reshape(sides)
 
 
-def _classes(ground: Array | None, expected: Array, given: Array) -> Illustration | None:
+def _classes(ground: Array | None, expected: Array, given: Array, names: Sequence[str]) -> Illustration | None:
     scores, other = expected.reshape(-1), given.reshape(-1)
     if not 2 <= scores.size <= MOST_CLASSES or max(expected.shape) != scores.size or scores.dtype.kind != "f":
         return None
     agree = "the same class" if int(scores.argmax()) == int(other.argmax()) else "another class"
     shown = drawing.png(ground) if ground is not None else b""
-    return Illustration("classification", shown, float_scores=_top(scores), int8_scores=_top(other),
+    return Illustration("classification", shown, float_scores=_top(scores, names),
+                        int8_scores=_top(other, names),
                         text=f"INT8 names {agree}")
 
 
-def _top(scores: Array) -> tuple[tuple[str, float], ...]:
+def _top(scores: Array, names: Sequence[str]) -> tuple[tuple[str, float], ...]:
     best = np.argsort(-scores, kind="stable")[:TOP]
-    return tuple((f"class {index}", float(scores[index])) for index in best)
+    return tuple((names[index] if index < len(names) else f"class {index}", float(scores[index])) for index in best)

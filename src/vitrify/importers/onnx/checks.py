@@ -20,6 +20,15 @@ def check(graph: SourceGraph) -> None:
         ModelError: lists every name made twice, every name made by nobody, and every cycle.
     """
     findings = list(_check(graph, frozenset()))
+    if not graph.outputs:
+        findings.append(
+            Finding(
+                code="onnx.no-outputs",
+                headline=f"the graph has {len(graph.nodes)} nodes and gives out nothing",
+                where=f"graph '{graph.name}'",
+                help="export the model with outputs; onnx.utils.extract_model names them too",
+            )
+        )
     if findings:
         raise ModelError(findings)
 
@@ -59,6 +68,7 @@ def _dangling(graph: SourceGraph, known: frozenset[str] | set[str]) -> Iterator[
                     code="onnx.dangling-input",
                     where=f"node '{node.label}'",
                     headline=f"{node.kind} '{node.label}' reads '{name}' (input {index}), which nothing makes",
+                    help="export or fetch the model again: a part of the graph is missing",
                 )
     for value in graph.outputs:
         if value.name not in known:
@@ -105,6 +115,7 @@ def _order(graph: SourceGraph) -> Iterator[Finding]:
             code="onnx.cycle",
             headline=f"the graph has a cycle: {shown} wait for each other",
             where=f"node '{stuck[0]}'",
+            help="export or fetch the model again: no runtime can order these nodes",
         )
         return
     graph.nodes = [graph.nodes[i] for i in order]

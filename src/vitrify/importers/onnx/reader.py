@@ -51,6 +51,15 @@ def read(path: Path) -> SourceModel:
     )
 
 
+def metadata(path: Path) -> dict[str, str]:
+    """Return what an ONNX file says of itself, by key.
+
+    Raises:
+        ModelError: the file is damaged.
+    """
+    return {text(p.key): text(p.value) for p in _parse(path).metadata_props}
+
+
 def _parse(path: Path) -> Any:
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
@@ -184,9 +193,9 @@ class _Reader:
         dims: list[int | str | None] = []
         for dim in tensor.shape.dim:
             symbol = text(dim.dim_param)
-            # Some exporters write 0 or -1 for "unknown"; no operator here takes an empty input.
+            # Some exporters write -1 for "unknown"; what 0 means is asked.
             dims.append(
-                symbol or None if dim.WhichOneof("value") != "dim_value" or dim.dim_value <= 0 else int(dim.dim_value)
+                symbol or None if dim.WhichOneof("value") != "dim_value" or dim.dim_value < 0 else int(dim.dim_value)
             )
         return SourceValue(name, dtype, dims)
 

@@ -40,7 +40,7 @@ def static_shapes(
         batch = value.dims[0] if value.dims else None
         if value.name in given or not value.dims or len(value.dims) < 2 or isinstance(batch, int):
             continue
-        rest = [d for d in value.dims[1:] if not isinstance(d, int) and not (isinstance(d, str) and d in symbols)]
+        rest = [d for d in value.dims[1:] if not d or (isinstance(d, str) and d not in symbols)]
         if not rest and batch not in symbols:
             notes.append(
                 Finding(
@@ -114,7 +114,7 @@ def _by_name(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> dict[st
                 )
             )
         elif fixed := [i for i, (d, e) in enumerate(zip(dims or (), shape, strict=False)) if isinstance(d, int)
-                       and d != int(e)]:
+                       and d not in (0, int(e))]:
             findings += [_fixed(inputs[target], i, int(shape[i])) for i in fixed[:1]]
         else:
             given[target] = tuple(int(d) for d in shape)
@@ -126,7 +126,7 @@ def _by_name(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> dict[st
 def _fixed(value: SourceValue, index: int, given: int) -> Finding:
     """A size that the file leaves no choice about."""
     dims = value.dims or []
-    free = any(not isinstance(d, int) for d in dims)
+    free = any(not isinstance(d, int) or d == 0 for d in dims)
     fits = f"--shape {value.name}={_suggest(value, {})}" if free else f"leave --shape {value.name} out"
     return Finding(
         code="shape.fixed",
@@ -141,8 +141,8 @@ def _known(value: SourceValue, symbols: Mapping[str, int]) -> tuple[int, ...] | 
         return None
     shape: list[int] = []
     for index, dim in enumerate(value.dims):
-        extent = dim if isinstance(dim, int) else symbols.get(dim) if isinstance(dim, str) else None
-        if extent is None and index == 0 and len(value.dims) > 1:
+        extent = dim or None if isinstance(dim, int) else symbols.get(dim) if isinstance(dim, str) else None
+        if extent is None and index == 0 and len(value.dims) > 1 and dim != 0:
             extent = 1
         if extent is None:
             return None
@@ -161,9 +161,9 @@ def _question(value: SourceValue, symbols: Mapping[str, int]) -> Finding:
             help=f"say which: --shape {value.name}=1,3,{_PICTURE},{_PICTURE}",
         )
     opened = [
-        f"{i} ('{d}')" if d else str(i)
+        f"{i} ('{d}')" if d else f"{i} (0 in the file)" if d == 0 else str(i)
         for i, d in enumerate(value.dims)
-        if (i > 0 and not isinstance(d, int) and d not in symbols) or (i == 0 and len(value.dims) == 1)
+        if d == 0 or (i > 0 and not isinstance(d, int) and d not in symbols) or (i == 0 and len(value.dims) == 1)
     ]
     many = "dimensions" if len(opened) > 1 else "dimension"
     return Finding(
@@ -200,7 +200,7 @@ def _suggest(value: SourceValue, symbols: Mapping[str, int]) -> str:
     dims = value.dims or [1]
     open_size = _PICTURE if len(dims) == 4 else _LENGTH
     known = (
-        d if isinstance(d, int) else symbols.get(d or "", 1 if i == 0 and len(dims) > 1 else open_size)
+        d if isinstance(d, int) and d else symbols.get(d or "", 1 if i == 0 and len(dims) > 1 else open_size)
         for i, d in enumerate(dims)
     )
     return ",".join(map(str, known))

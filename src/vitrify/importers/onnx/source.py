@@ -98,6 +98,8 @@ class SourceNode:
 class SourceValue:
     """A declared graph input or output; ``dims`` holds an integer, a symbol's name, or None where nothing is said.
 
+    An extent of 0 is as good as nothing said, but is no batch of 1 either.
+
     ``dtype`` is the numpy type's name; ``dims`` None means that even the rank is open.
     """
 

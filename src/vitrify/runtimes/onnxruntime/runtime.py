@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.core.errors import DataError, UsageError
+from vitrify.core.errors import DataError, ModelError, UsageError
 from vitrify.core.findings import Finding
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.importers.onnx.shapes import constant_inputs, static_shapes
@@ -40,7 +40,7 @@ class OnnxRuntime:
         self._spec = Spec(str(self.path.resolve()), stamp(self.path), threads)
         self._worker = Worker(f"ONNX Runtime on {self.path.name}", seconds=seconds, memory_bytes=memory_bytes)
         try:
-            self._details: Details = self._call("details")
+            self._details: Details = self._described()
             graph = SourceGraph("main", inputs=[SourceValue(*value) for value in self._details.inputs])
             self._constants = constant_inputs(graph, values or {})
             graph.inputs = [value for value in graph.inputs if value.name not in self._constants]
@@ -149,6 +149,18 @@ class OnnxRuntime:
         if problems:
             raise DataError(problems)
         return feeds
+
+    def _described(self) -> Details:
+        """Ask ONNX Runtime what the file holds; what it refuses is told in the importer's words where it knows any."""
+        try:
+            described: Details = self._call("details")
+        except ModelError:
+            from vitrify.importers.onnx.checks import check
+            from vitrify.importers.onnx.reader import read
+
+            check(read(self.path).graph)
+            raise
+        return described
 
     def _call(self, function: str, *args: Any) -> Any:
         return self._worker.call(f"{_SESSION}:{function}", self._spec, *args)
