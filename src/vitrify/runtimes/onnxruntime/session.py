@@ -88,7 +88,7 @@ def details(spec: Spec) -> Details:
 
 def _value(argument: Any) -> Value:
     kind = argument.type.removeprefix("tensor(").removesuffix(")")
-    dims = [d if isinstance(d, int) and d > 0 else d if isinstance(d, str) and d else None for d in argument.shape]
+    dims = [d if isinstance(d, int) and d >= 0 else d if isinstance(d, str) and d else None for d in argument.shape]
     return Value(argument.name, _TYPES.get(kind, kind), dims)
 
 
