@@ -98,6 +98,18 @@ def test_stopped_in_every_stage_one_after_the_other(digits: Path, wanted: dict[s
     assert statuses["report"] == "done"
 
 
+def test_no_file_of_an_earlier_build_looks_current(digits: Path, wanted: dict[str, str], tmp_path: Path) -> None:
+    folder, other = tmp_path / "run", tmp_path / "other.onnx"
+    other.write_bytes(digits.read_bytes())
+    build(digits, folder)
+    assert stopped(signal.SIGKILL, "calibrate", "begin", other, folder).returncode == -signal.SIGKILL
+    assert {path.name for path in folder.iterdir() if path.is_file()} == {".lock", "run.json", "other_float.tflite"}
+    build(digits, folder)
+    assert hashes(folder) == wanted
+    assert {s.name: s.status for s in record(folder).stages}["compile"] == "reused"
+    assert not [*folder.glob("other*"), *folder.glob(".earlier")]
+
+
 def interrupted(stage: str, moment: str, model: Path, folder: Path) -> None:
     """Stop the build as Ctrl-C does: it still says so, in words and in the record."""
     ended = stopped(signal.SIGINT, stage, moment, model, folder)

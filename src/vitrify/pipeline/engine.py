@@ -93,16 +93,16 @@ def carry_out(context: Context[Options], units: list[Unit[Options]], after: tupl
         VitrifyError: a stage failed; the record says which.
     """
     run = context.run
+    run.set_aside()
     run.record.stages = [StageRecord(name=name) for name in (*(s for unit in units for s in unit.stages), *after)]
     run.save()
     made_by = [run.record.versions, code()]
     for unit in units:
-        key = hash_value({"made by": made_by, "unit": unit.name, "reads": unit.key(context)})
+        key = hash_value({"made by": made_by, "unit": unit.name, "of": run.record.name, "reads": unit.key(context)})
         memory = run.recall(unit.name)
         if memory is not None and memory.key == key and all(map(run.holds, memory.record.artifacts.values())):
             _reuse(context, unit, memory.record)
             continue
-        run.set_aside()
         unit.work(context)
         _check_promises(context, unit)
         records = [context.record_of(stage) for stage in unit.stages]

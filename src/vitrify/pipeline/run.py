@@ -74,12 +74,11 @@ class Run:
         return _is(path, artifact)
 
     def set_aside(self) -> None:
-        """Take away the artifacts that the folder's record names and this build has not confirmed.
+        """Take away the artifacts that the folder's record names, until ``holds`` finds that this build has them too.
 
         Whatever becomes of this build, no file of an earlier one then stands there as if it were of this one.
         """
-        confirmed = {artifact.file for artifact in self.record.artifacts.values()}
-        for file in sorted(self.earlier - confirmed):
+        for file in sorted(self.earlier):
             if self.path(file).is_file():
                 aside = self._aside(file)
                 aside.parent.mkdir(parents=True, exist_ok=True)
