@@ -92,6 +92,8 @@ TEXTS = {      # what the compiler prints -> code, part of the headline
     "stride out of range: (4,5)": ("ethos-u.stride", "stride 4,5 is outside"),
     "Transpose with permutation 2, 0, 1 has shape out of range: 64, 4": ("ethos-u.transpose", "(2, 0, 1) of [64, 4]"),
     "H scale-factor must be an integer power of two. scale-factor: (3/1)": ("ethos-u.resize-factor", "2, 4, 8"),
+    "Batch > 1: 2, 15, 15, 4": ("ethos-u.batch", "its batch is 2, the NPU takes 1"),
+    "Tensor 'a' has batch size: 4": ("ethos-u.batch", "its batch is 4, the NPU takes 1"),
     "Something that nobody has seen": ("ethos-u.constraint", "something that nobody has seen"),
     "IFM is strange": ("ethos-u.constraint", "IFM is strange"),
     "": ("ethos-u.constraint", "no reason was printed"),

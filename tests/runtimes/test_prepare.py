@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -55,8 +56,8 @@ def test_bad_file_is_refused_and_names_the_node(case: str, tmp_path: Path) -> No
         assert text in said[code].headline
         assert "m.tflite" in said[code].where
     else:      # an operator's own rule spoke of the same node, which says more than LiteRT's message
-        kind, _, name = text.partition(" '")
-        assert any(kind.split()[-1] in f.headline + f.where and name[:3] in f.headline + f.where for f in findings)
+        kind, name, *_ = text.split("'")
+        assert any(kind.split()[-1] in f.headline + f.where and f"'{name}'" in f.headline for f in findings)
 
 
 def test_abort_of_add_names_tensor_and_least_scale(tmp_path: Path) -> None:
@@ -64,6 +65,14 @@ def test_abort_of_add_names_tensor_and_least_scale(tmp_path: Path) -> None:
     text = "\n".join(map(str, findings))
     assert "'sum'" in text
     assert f"{LEAST_SCALE:.7e}"[:5] in text
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_node_is_blamed_once_and_in_plain_numbers(case: str, tmp_path: Path) -> None:
+    findings = [f for f in prepare(BAD[case][0](tmp_path / "m.tflite")) if f.severity is Severity.ERROR]
+    assert len(findings) == 1, findings
+    assert findings[0].help
+    assert not re.search(r"scale \(-?\d+ != ", str(findings[0]))
 
 
 def test_time_limit_is_a_finding(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitrify.core.words import bytes_text, percent
+from vitrify.core.words import bytes_text, counted, percent
 from vitrify.report.charts import strip
 from vitrify.report.markup import Child, Html, table, tag
 from vitrify.report.section import Section, tools
@@ -44,7 +44,7 @@ def _partitions(record: RunRecord) -> Child:
              len(part.nodes), f"{part.nodes[0]} … {part.nodes[-1]}" if part.nodes else "", bytes_text(part.bytes_in),
              bytes_text(part.bytes_out), "" if part.time_ms is None else f"{part.time_ms:.3g} ms") for part in parts]
     columns = ("partition", "side", "#nodes", "from … to", "#bytes in", "#bytes out", "#estimate")
-    return tag("details", tag("summary", f"{len(parts)} partitions"), table(columns, rows))
+    return tag("details", tag("summary", counted(len(parts), "partition")), table(columns, rows))
 
 
 def _verdict(verdict: VerdictRow) -> tuple[Child, ...]:

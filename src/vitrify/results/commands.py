@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from vitrify.core.findings import Finding
+from vitrify.core.words import counted
 from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
@@ -94,7 +95,7 @@ class CheckResult(Result):
 
     def __str__(self) -> str:
         share = "unknown" if self.coverage.nodes is None else f"{self.coverage.nodes:.1%}"
-        lines = [f"{self.target}: {share} of the nodes on the NPU, {len(self.partitions)} partitions"]
+        lines = [f"{self.target}: {share} of the nodes on the NPU, {counted(len(self.partitions), 'partition')}"]
         lines += [
             f"  {v.node} ({v.operator}) on the CPU: {'; '.join(r.headline for r in v.rules) or 'no reason given'}"
             for v in self.verdicts

@@ -30,6 +30,8 @@ _NODE = re.compile(r"Node number (\d+) \((.*?)\) failed to (?:prepare|invoke)\.?
 _CUSTOM = re.compile(r"unresolved custom op: ([^\s.]+)")
 _VALUES = re.compile(r"\bzero\b|!= (?:0|zero_point)\b|out of (?:bounds|range)|negative", re.IGNORECASE)
 _WHOLE = (0, 1)        # whole numbers that inputs are tried with
+_GARBAGE = re.compile(r"(?<=scale) \(-?\d+ != -?\d+\)")      # LiteRT prints the bits of floats as integers there
+_ANOTHER = "make the file again from its source model, without this node or with other operators in its place"
 _TRIED_STEPS = 20      # pieces tried at most: enough for a million nodes
 _SUSPECTS = 4          # nodes that break a rule are tried first
 
@@ -69,9 +71,20 @@ def prepare(path: Path | str, *, limits: Limits = Limits(), invoke: bool = True)
                                                    why="the values tried were made up; real ones may do")]
         return [*(replace(f, severity=Severity.WARNING) if f.severity is Severity.ERROR else f for f in broken), *told]
     if refusal.code == "process.died":
-        return [*broken, _died(refusal, model, file, limits)]
-    explained = _explained(refusal, model, file)
-    return [*broken, explained] if explained.where not in {f.where for f in broken} else broken
+        return _joined(broken, *_died(refusal, model, file, limits))
+    return _joined(broken, _explained(refusal, model, file), _node_of(refusal, model))
+
+
+def _joined(broken: list[Finding], told: Finding, node: Node | None) -> list[Finding]:
+    """Tell what LiteRT said beside the rules that are broken; of a node that breaks one, the rule says more."""
+    marks = (f"node '{node.name}'",) if node is not None else ()
+    about = next((n for n, f in enumerate(broken) if f.severity is Severity.ERROR and f.where.startswith(marks)
+                  and marks), None)
+    if about is None:
+        return [*broken, told]
+    rule = broken[about]
+    broken[about] = replace(rule, why="\n".join(filter(None, (rule.why, told.headline))))
+    return broken
 
 
 def _refusal(file: Path, limits: Limits, invoke: bool = True) -> Finding | None:
@@ -118,22 +131,29 @@ def _is_of_values(refusal: Finding) -> bool:
     return refusal.code == "litert.invoke" and _VALUES.search(refusal.headline) is not None
 
 
-def _explained(refusal: Finding, model: Model, file: Path) -> Finding:
-    """Tell LiteRT's message in the names of the user's model."""
+def _node_of(refusal: Finding, model: Model) -> Node | None:
+    """The node that LiteRT's message numbers, the innermost of several."""
     match = next(iter(reversed(list(_NODE.finditer(refusal.headline)))), None)
     nodes = model.main.nodes
-    if match is None or int(match[1]) >= len(nodes):
+    return nodes[int(match[1])] if match is not None and int(match[1]) < len(nodes) else None
+
+
+def _explained(refusal: Finding, model: Model, file: Path) -> Finding:
+    """Tell LiteRT's message in the names of the user's model."""
+    node = _node_of(refusal, model)
+    if node is None:
         return replace(refusal, where=str(file))
-    node = nodes[int(match[1])]
     reason = _NODE.sub("", refusal.headline.split(": ", 1)[-1]).strip(" .\n")
+    reason = _GARBAGE.sub("", reason)
     custom = _CUSTOM.search(reason)
     if custom is not None:
         return Finding(code="litert.custom-operator", where=_place(node, file),
                        headline=f"LiteRT does not know the custom operator '{custom[1]}' of node '{node.name}'",
-                       why="it runs only where an implementation of it is registered, as on a board's delegate")
+                       why="it runs only where an implementation of it is registered, as on a board's delegate",
+                       help="export the model without this node, and do its work in the application")
     doing = "run" if refusal.code == "litert.invoke" else "prepare"
     return Finding(code=refusal.code, headline=f"LiteRT cannot {doing} {node.op.kind} '{node.name}': {reason}",
-                   where=_place(node, file))
+                   where=_place(node, file), help=_ANOTHER)
 
 
 def _place(node: Node, file: Path) -> str:
@@ -142,13 +162,14 @@ def _place(node: Node, file: Path) -> str:
     return f"{file.name}, node '{node.name}'{source}, output {outputs}"
 
 
-def _died(refusal: Finding, model: Model, file: Path, limits: Limits) -> Finding:
+def _died(refusal: Finding, model: Model, file: Path, limits: Limits) -> tuple[Finding, Node | None]:
     """Name the node that LiteRT dies of: the last of the shortest beginning of the model that kills it."""
     node = _deadly(model, file, limits)
     if node is None:
-        return replace(refusal, where=str(file))
+        return replace(refusal, where=str(file), help=_ANOTHER), None
     how = refusal.headline.rpartition(" died of ")[2]
-    return replace(refusal, headline=f"LiteRT died of {how} at {node.op.kind} '{node.name}'", where=_place(node, file))
+    return replace(refusal, headline=f"LiteRT died of {how} at {node.op.kind} '{node.name}'", help=_ANOTHER,
+                   where=_place(node, file)), node
 
 
 def _deadly(model: Model, file: Path, limits: Limits) -> Node | None:

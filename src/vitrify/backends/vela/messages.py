@@ -78,7 +78,8 @@ _KNOWN = (
            "ethos-u.transpose", "the permutation ({perm}) of [{shape}] is beyond the NPU's transposes"),
     _known(r"unsupported scale-factor|scale-factor", "ethos-u.resize-factor",
            "its scale factor is not one of 2, 4, 8 in both directions"),
-    _known(r"Batch must be 1", "ethos-u.batch", "its batch is above 1"),
+    _known(r"^Batch > 1: (?P<batch>\d+)|has batch size: (?P<size>\d+)", "ethos-u.batch",
+           "its batch is {batch}{size}, the NPU takes 1", "", "make the model for one sample: --shape INPUT=1,..."),
 )
 
 
