@@ -133,3 +133,11 @@ def test_inspect_and_verify_tell_what_is_broken(change: str, tmp_path: Path) -> 
         with pytest.raises(ModelError) as told:
             vt.verify(path, path, random_inputs=True)
         assert told.value.findings[0].code.startswith(BROKEN[change])
+
+
+@pytest.mark.parametrize(("name", "told"), [("x", False), ("arr_0", False), ("picture", True)])
+def test_an_array_of_another_name_is_told(detector: Path, name: str, told: bool) -> None:
+    data = detector.parent / "data.npz"
+    np.savez(data, **{name: np.load(detector.parent / "data.npy")})
+    found = vt.verify(detector, detector, data=data).findings
+    assert [f.code for f in found] == ["data.other-name"] * told

@@ -132,5 +132,5 @@ UNITS: dict[str, tuple[tuple[float, ...], tuple[float, ...], str]] = {
 @pytest.mark.parametrize("case", UNITS)
 def test_mean_and_std_in_pixels_are_told(case: str) -> None:
     mean, std, help = UNITS[case]
-    found = DataOptions(path=Path("photos"), mean=mean, std=std).findings()
+    found = DataOptions(path=Path("photos"), mean=mean, std=std).unit_findings()
     assert [f.help for f in found] == ([f"divide by 255: {help}"] if help else [])

@@ -87,12 +87,16 @@ class NpySource:
 
 
 class NpzSource:
-    """One .npz file with an array for each input name; samples are read forward, one at a time."""
+    """One .npz file with an array for each input name; samples are read forward, one at a time.
+
+    ``taken`` is the name of the only array and that of the only input, where they differ.
+    """
 
     def __init__(self, path: Path, inputs: Sequence[InputBinding]) -> None:
         self._path = path
         self._inputs = tuple(inputs)
         self._members: dict[str, str] = {}
+        self.taken: tuple[str, str] | None = None
         self._streams: dict[str, tuple[int, _Member]] = {}
         try:
             with zipfile.ZipFile(path) as archive:
@@ -128,7 +132,10 @@ class NpzSource:
         """The array of an input: that of its name, or the only one for a model's only input."""
         if binding.name in names:
             return binding.name
-        return next(iter(names)) if len(names) == len(self._inputs) == 1 else None
+        if not len(names) == len(self._inputs) == 1:
+            return None
+        self.taken = next(iter(names)), binding.name
+        return self.taken[0]
 
     def __len__(self) -> int:
         return self._count

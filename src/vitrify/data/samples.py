@@ -14,7 +14,7 @@ import numpy as np
 
 from vitrify.core.errors import DataError, UsageError
 from vitrify.core.files import look
-from vitrify.core.findings import Finding
+from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import counted
 from vitrify.data.arrays import NpySource, NpzSource
 from vitrify.data.preprocess import PictureShape, Preprocess, read_picture
@@ -23,6 +23,7 @@ from vitrify.ir.interface import InputBinding, Interface
 Array = np.ndarray[Any, np.dtype[Any]]
 
 PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
+UNNAMED = "arr_0"
 ARRAYS = frozenset({".npy", ".npz"})
 RUN_RECORD = "run.json"
 """The file that says that a folder is a build's own: its statistics and pictures are no samples."""
@@ -193,6 +194,20 @@ def _index(files: Sequence[Path], inputs: tuple[InputBinding, ...]) -> tuple[lis
         except DataError as error:
             problems += error.findings
     return chosen, problems
+
+
+def told(files: Sequence[Path | str], inputs: Sequence[InputBinding]) -> list[Finding]:
+    """Say where a .npz file's only array was taken for the only input although it has another name.
+
+    numpy's own name for an array without one says nothing, so nothing is said of it.
+    """
+    for path in map(Path, files):
+        taken = NpzSource(path, inputs).taken if path.suffix.lower() == ".npz" else None
+        if taken is not None and taken[0] != UNNAMED:
+            return [Finding(code="data.other-name", severity=Severity.WARNING, where=str(path),
+                            headline=f"{path.name} has no array '{taken[1]}'; its only one, '{taken[0]}', is taken",
+                            help=f"name the array after the input: numpy.savez(path, **{{'{taken[1]}': array}})")]
+    return []
 
 
 def _source(path: Path, inputs: tuple[InputBinding, ...]) -> NpySource | NpzSource:

@@ -81,7 +81,15 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             require_place(self.path)
 
-    def findings(self) -> list[Finding]:
+    def findings(self, interface: Interface) -> list[Finding]:
+        """Say what was taken otherwise than it stands there, and what looks wrong."""
+        from vitrify.data.samples import told
+
+        if self.random:
+            return []
+        return [*self.unit_findings(), *told(self.open(interface).files, interface.inputs)]
+
+    def unit_findings(self) -> list[Finding]:
         """Warn of a mean or std that can only be meant for pixels of 0..255: pictures are scaled to 0..1 first."""
         if self.random or (max(map(abs, self.mean)) <= MOST_MEAN and max(map(abs, self.std)) <= MOST_STD):
             return []

@@ -106,7 +106,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
     recipe = quantization.effective()
     with temporary_folder() as folder, shared_child():
         model, ledger = float_model(source, conversion, reporter)
-        told = [*import_findings(model), *data.findings()]
+        told = [*import_findings(model), *data.findings(model.interface or identity_interface(model))]
         between = Path(folder) / f"{source.stem}_float.tflite"
         tflite.write(model, between)
         model = tflite.read(between)

@@ -181,7 +181,7 @@ def _calibrate(build: Build) -> None:
         run.keep("statistics", "statistics.npz")
         checkpoint.unlink(missing_ok=True)
         run.record.calibration = facts
-        stage.findings = options.data.findings()
+        stage.findings = options.data.findings(_interface(build))
         stage.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
 
 

@@ -44,7 +44,7 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
         note.text = summary(found)
     return VerifyResult(
         ok=found.ok and all(f.severity is not Severity.ERROR for f in found.findings), stages=found.stages,
-        findings=[*data.findings(), *found.findings], first_divergence=found.first_divergence,
+        findings=[*data.findings(interface), *found.findings], first_divergence=found.first_divergence,
         samples=found.samples, seconds=meter.seconds)
 
 

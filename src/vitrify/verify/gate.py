@@ -12,7 +12,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     all close to 0, and a ratio to so small a signal says nothing. An output also passes when it is no further than
     ``floor_margin_db`` below what one rounding of the inputs alone leaves of it (None: not asked).
 
-    ``advice`` says what helps where an output or a part of it fails.
+    ``advice`` says what helps where an output or a part of it fails. ``rounds``: the values of an output share a scale.
 
     Inner tensors fail nothing; below ``tensor_db`` they are where a failing output's trouble is said to begin.
     """
@@ -23,17 +23,20 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     score_error: float = 0.0
     floor_margin_db: float | None = None
     advice: str = ""
+    rounds: bool = False
 
 
-FLOAT = Gate(output_db=90.0, group_db=60.0, tensor_db=60.0, score_error=1e-6, floor_margin_db=24.0)
+_SAME = "compare forms of one model, with the same --shape and --value; what Vitrify itself converted is to be reported"
+
+FLOAT = Gate(output_db=90.0, group_db=60.0, tensor_db=60.0, score_error=1e-6, floor_margin_db=24.0, advice=_SAME)
 """Two float computations of one model differ by roundings only: 8 last places of 1.0 for scores, and 16 roundings'
 worth where a model magnifies them."""
 
-HALF = Gate(output_db=50.0, group_db=30.0, tensor_db=30.0, score_error=1e-2, floor_margin_db=24.0)
+HALF = Gate(output_db=50.0, group_db=30.0, tensor_db=30.0, score_error=1e-2, floor_margin_db=24.0, advice=_SAME)
 """Weights of float16 have 11 bits; rounding them once costs about 2**-12 of each."""
 
 QUANTIZED = Gate(
-    output_db=15.0, group_db=8.0, tensor_db=10.0, score_error=1 / 64,
+    output_db=15.0, group_db=8.0, tensor_db=10.0, score_error=1 / 64, rounds=True,
     advice="calibrate on more samples of what the model will see (--data, --samples); try another --calibrator: "
            "minmax, percentile or least-error; --least-db 25 computes in 16 bits where 8 keep too little")
 """Full-integer int8 against float: wide, so that only damaged results fail; scores weigh as much as boxes, and may be

@@ -97,7 +97,7 @@ def _group(pair: OutputPair, sums: ChannelSums, group: ch.Group, gate: Gate,
         return row, []
     found = []
     shares = not pair.is_apart and len(sums.sums["count"]) > group.channels.size
-    advice = TAKE_APART if gate.advice and shares else gate.advice
+    advice = TAKE_APART if gate.rounds and shares else gate.advice
     dead = ch.dead(sums, group)
     if dead.size:
         found.append(Finding(code="verify.dead_channels", where=where,
