@@ -48,6 +48,12 @@ def test_what_is_no_regular_file_is_not_replaced(name: str, tmp_path: Path) -> N
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_long_names(tmp_path: Path) -> None:
+    for name in ("n" * 255, "ä" * 127, "n" * 161 + ".tflite"):
+        write_atomically(tmp_path / name, b"x")
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o600, 0o755, None])
 def test_permissions_stay(mode: int | None, tmp_path: Path) -> None:
     target = tmp_path / "out"

@@ -23,6 +23,7 @@ from vitrify.core.errors import UsageError
 
 _SPECIAL = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
             (stat.S_ISSOCK, "a socket"))
+_LONGEST = 160         # bytes of a name, of the 255 that file systems take
 _ASIDE = re.compile(r"\..+\.(\d+)-([0-9a-f]{8})\.(?:\w{8}\.)?part(?:\.\w+)?")
 _FOLDER = re.compile(r"vitrify-(?:\w+-)?(\d+)-([0-9a-f]{8})-\w{8}")
 
@@ -60,7 +61,8 @@ def atomic_writer(path: Path | str) -> Iterator[BinaryIO]:
     temporary: str | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.{owner()}.", suffix=".part", dir=target.parent)
+        prefix = f".{short(target.name)}.{owner()}."
+        descriptor, temporary = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=target.parent)
         with os.fdopen(descriptor, "wb") as stream:
             yield stream
             stream.flush()
@@ -145,6 +147,11 @@ def write_atomically(path: Path | str, data: bytes | bytearray | memoryview) -> 
     """Write ``data`` to ``path``, whole or not at all (see ``atomic_writer``)."""
     with atomic_writer(path) as stream:
         stream.write(data)
+
+
+def short(name: str) -> str:
+    """Return a name, or its beginning where what is added to it would make it longer than file systems take."""
+    return name if len(os.fsencode(name)) <= _LONGEST else name[:_LONGEST // 4]
 
 
 def owner() -> str:

@@ -117,7 +117,7 @@ def open_samples(path: Path | str, interface: Interface, preprocess: Preprocess 
     """
     root = Path(path)
     require_place(root)
-    files, skipped = _find(root) if root.is_dir() else ([root], 0)
+    files, skipped = sample_files(root) if root.is_dir() else ([root], 0)
     if not files:
         left = f"; {counted(skipped, 'folder')} with a run of `vitrify build` left out" if skipped else ""
         raise DataError.of("data.empty", f"no pictures, .npy or .npz files below {root}{left}", where=str(root),
@@ -159,7 +159,7 @@ def _unreadable(place: Path, error: OSError) -> UsageError:
     return UsageError.of("file.permission", f"{place} cannot be read: {error.strerror}", where=str(place))
 
 
-def _find(root: Path) -> tuple[list[Path], int]:
+def sample_files(root: Path) -> tuple[list[Path], int]:
     """Return the samples' files below a folder, and how many folders were left out that hold runs of builds.
 
     Raises:

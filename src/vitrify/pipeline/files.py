@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import structs
 
 from vitrify.core.errors import UsageError, VitrifyError
-from vitrify.core.files import cannot_write, look, owner, sweep, take_place
+from vitrify.core.files import cannot_write, look, owner, short, sweep, take_place
 from vitrify.core.findings import Finding
 from vitrify.pipeline.sources import external_files
 
@@ -117,7 +117,7 @@ def staged(target: Path) -> Iterator[Path]:
     When the block ends well the file is renamed; otherwise it is removed, and what stood at ``target`` stays.
     Findings of errors that speak of the staged name are told with the real one.
     """
-    aside = target.parent / f".{target.stem}.{owner()}.part{target.suffix}"
+    aside = target.parent / f".{short(target.stem)}.{owner()}.part{target.suffix}"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield aside
@@ -141,3 +141,16 @@ def rename(finding: Finding, aside: Path, target: Path) -> Finding:
 
     return structs.replace(finding, headline=told(finding.headline), where=told(finding.where),
                            why=told(finding.why), help=told(finding.help))
+
+
+@contextmanager
+def called(aside: Path, target: Path) -> Iterator[None]:
+    """Let errors of the block name ``target`` where they mean ``aside``, a file that the user never sees.
+
+    Raises:
+        VitrifyError: the block's own, renamed.
+    """
+    try:
+        yield
+    except VitrifyError as error:
+        raise type(error)([rename(finding, aside, target) for finding in error.findings]) from error

@@ -115,6 +115,7 @@ def _is(path: Path, artifact: Artifact) -> bool:
 
 def _record_in(folder: Path) -> RunRecord:
     """Return the record that an earlier build left, an empty one when there is none that can be read."""
+    look(folder / RECORD)
     try:
         return msgspec.json.decode((folder / RECORD).read_bytes(), type=RunRecord)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):

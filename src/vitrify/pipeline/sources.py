@@ -43,8 +43,10 @@ def _mentions_location(path: Path) -> bool:
 
 def hash_data(path: Path | None) -> str:
     """Return the hash of the samples' files."""
+    from vitrify.data.samples import sample_files
+
     if path is None or not path.exists():
         return ""
     if path.is_file():
         return hash_file(path) if path.stat().st_size <= LARGEST_WHOLE else fingerprint([path])
-    return fingerprint(sorted(file for file in path.rglob("*") if file.is_file()))
+    return fingerprint(sample_files(path)[0])
