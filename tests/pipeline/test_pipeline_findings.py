@@ -141,3 +141,15 @@ def test_an_array_of_another_name_is_told(detector: Path, name: str, told: bool)
     np.savez(data, **{name: np.load(detector.parent / "data.npy")})
     found = vt.verify(detector, detector, data=data).findings
     assert [f.code for f in found] == ["data.other-name"] * told
+
+
+@pytest.mark.parametrize("command", ["quantize", "check"])
+def test_errors_name_the_users_file_and_no_passing_one(detector: Path, command: str,
+                                                       capfd: pytest.CaptureFixture[str]) -> None:
+    samples = np.full((2, 1, 2, 50), np.nan, np.float32)
+    np.save(detector.parent / "bad.npy", samples)
+    more = ["--target", "imx93"] if command == "check" else ["-o", str(detector.parent / "q.tflite")]
+    assert call([command, str(detector), "--data", str(detector.parent / "bad.npy"), *more, "-q"]) == 1
+    out, err = capfd.readouterr()
+    assert "NaN" in out + err
+    assert "vitrify-" not in out + err

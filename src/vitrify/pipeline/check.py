@@ -9,7 +9,7 @@ from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline.compile import placed, require_integers
-from vitrify.pipeline.files import existing
+from vitrify.pipeline.files import called, existing, rename
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.quantize import quantize_to
 from vitrify.pipeline.rows import coverage_row, estimate_row
@@ -42,10 +42,14 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
             raise ModelError(_with_data(error.findings[0], source, target)) from error
         with temporary_folder() as folder:
             between = Path(folder) / f"{source.stem}_int8.tflite"
-            made = quantize_to(source, between, data, QuantizeOptions(), conversion, shown)
+            with called(between, source):
+                made = quantize_to(source, between, data, QuantizeOptions(), conversion, shown)
             judged = Finding(code="check.quantized", severity=Severity.INFO, where=str(source),
                              headline="the model is float; the verdicts are those of its int8 form")
-            return _judge(between, target, shown, made.ledger, [judged, *made.findings, *softened(made.judged)])
+            with called(between, source):
+                found = _judge(between, target, shown, made.ledger, [judged, *made.findings, *softened(made.judged)])
+            found.findings = [rename(finding, between, source) for finding in found.findings]
+            return found
     if conversion.shapes or conversion.values:
         import_model(source, conversion)             # refuses what does not fit the file
     if data.path is not None or data.random:

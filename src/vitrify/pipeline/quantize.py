@@ -13,7 +13,7 @@ from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.words import counted
 from vitrify.pipeline.convert import float_model, write_checked
-from vitrify.pipeline.files import destination, existing, refuse_overlap
+from vitrify.pipeline.files import called, destination, existing, refuse_overlap
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
@@ -110,17 +110,17 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
         between = Path(folder) / f"{source.stem}_float.tflite"
         tflite.write(model, between)
         model = tflite.read(between)
-        with step(reporter, "calibrate") as note:
+        with called(between, source), step(reporter, "calibrate") as note:
             statistics, facts = calibrate_model(between, model, data, recipe, None, reporter.advance)
             note.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
-        with step(reporter, "quantize") as note:
+        with called(between, source), step(reporter, "quantize") as note:
             result, recipe = quantize_enough(model, between, statistics, recipe, data)
             note.text = f"{len(result.model.main)} nodes"
         compared: list[Verification] = []
         limit = samples_judged(model)
 
         def look(aside: Path) -> None:
-            with step(reporter, "verify") as note:
+            with called(between, source), step(reporter, "verify") as note:
                 compared.append(compare_files(
                     [between, aside], model.interface or identity_interface(model), data, ConvertOptions(),
                     reporter.advance, limit=limit, names=["float", target.name], kernels=KERNELS, tensors=False))
