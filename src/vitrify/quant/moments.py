@@ -18,7 +18,7 @@ from vitrify.quant.rules import roles
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-LARGEST = 384
+LARGEST = 200
 """Inputs of an output above which a layer is left alone: to round its weights takes long."""
 
 MOST_TAPS = 1 << 18
@@ -27,7 +27,7 @@ MOST_TAPS = 1 << 18
 WINDOWS = 8
 """Windows for each input of an output that one sample adds at most, evenly spread: with eight samples, 64 of them."""
 
-FIRST = 8
+FIRST = 4
 """Samples that are all looked at; of those after them, two for each doubling."""
 
 FEWEST = 4
