@@ -66,7 +66,7 @@ class Moments:
 
 
 def is_looked_at(sample: int) -> bool:
-    """True for the samples that moments are taken from: 0 to 8, 12, 16, 24 and so on."""
+    """True for the samples that moments are taken from: 0 to 4, 6, 8, 12, 16 and so on."""
     return sample < FIRST or sample.bit_count() == 1 or (sample.bit_count() == 2 and sample & sample << 1 != 0)
 
 
