@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vitrify.core.words import counted
 from vitrify.verify.metrics import ChannelSums
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -88,4 +89,4 @@ def spell(indices: Array) -> str:
     """Write indices briefly: ``0-3, 7``; long lists are cut."""
     runs = np.split(indices, np.flatnonzero(np.diff(indices) != 1) + 1)
     texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs if len(run)]
-    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more runs" if len(texts) > 4 else "")
+    return ", ".join(texts[:4]) + (f" and {counted(len(texts) - 4, 'more run')}" if len(texts) > 4 else "")
