@@ -327,13 +327,13 @@ def test_damaged_bytes_never_escape(tmp_path: Path) -> None:
 def test_folder_missing_and_unreadable(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder"):
         load(tmp_path)
-    with pytest.raises(ModelError, match="there is no file"):
+    with pytest.raises(UsageError, match="there is no file"):
         load(tmp_path / "none.onnx")
     if os.geteuid():
         locked = tmp_path / "locked.onnx"
         locked.write_bytes(saved_bytes())
         locked.chmod(0)
-        with pytest.raises(ModelError, match="Permission denied"):
+        with pytest.raises(UsageError, match="Permission denied"):
             load(locked)
 
 
