@@ -79,6 +79,10 @@ def test_destination(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="the model itself, which is never changed"):
         refuse_overlap({"-o": Path("link.onnx")}, {"MODEL": source})
     refuse_overlap({"-o": Path("net_int8.tflite"), "--save-recipe": None}, {"MODEL": source}, tmp_path)
+    (tmp_path / "run").mkdir()
+    for name in ("run.json", "statistics.npz"):
+        (tmp_path / "run" / name).write_bytes(b"")
+    refuse_overlap({"statistics": tmp_path / "run" / "statistics.npz"}, {"MODEL": source}, tmp_path)
 
 
 def test_a_staged_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:

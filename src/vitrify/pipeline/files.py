@@ -101,13 +101,19 @@ def _beside(model: Path) -> list[Path]:
 
 
 def _is_sample(path: Path, data: Path) -> bool:
-    """True for a file that would be read as a sample: ``data`` itself, or one in its folder with a sample's ending."""
-    from vitrify.data.samples import ARRAYS, PICTURES
+    """True for a file that would be read as a sample: ``data`` itself, or one in its folder with a sample's ending.
+
+    Folders of builds are not read, so a build may stand below its data.
+    """
+    from vitrify.data.samples import ARRAYS, PICTURES, RUN_RECORD
 
     if same(path, data):
         return True
-    return (path.suffix.lower() in PICTURES | ARRAYS and look(path) is not None
-            and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(data)))
+    real, root = Path(os.path.realpath(path)), Path(os.path.realpath(data))
+    if path.suffix.lower() not in PICTURES | ARRAYS or look(path) is None or not real.is_relative_to(root):
+        return False
+    between = [folder for folder in real.parents if folder.is_relative_to(root)]
+    return not any((folder / RUN_RECORD).exists() for folder in between)
 
 
 @contextmanager
