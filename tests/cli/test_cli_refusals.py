@@ -110,6 +110,9 @@ CASES = {
         "build {onnx} --target imx93 --random-calibration --save-recipe {onnx} -o {out}", 2, "file.same"),
     "build_recipe_out_is_in_the_run": Refusal(
         "build {onnx} --target imx93 --random-calibration --save-recipe {out}/recipe.toml -o {out}", 2, "file.same"),
+    "build_recipe_is_in_the_run": Refusal(
+        "build {onnx} --target imx93 --random-calibration --recipe {run}/recipe.toml -o {run}", 2, "file.same",
+        "another folder with -o"),
     "compile_onto_itself": Refusal("compile {int8} --target imx93 -o {int8}", 2, "file.same", "the model itself"),
     "samples_of_a_run": Refusal("quantize {onnx} --data {run} -o {out}", 1, "data.empty", "1 folder with a run"),
     "unknown_shape_name": Refusal("convert {onnx} --shape nobody=1,1,28,28 -o {out}", 2, "", "nobody"),
@@ -145,6 +148,7 @@ def names(tmp_path_factory: pytest.TempPathFactory, model_file: ModelFile) -> di
         (place / name).mkdir()
         np.save(place / name / "a.npy", np.zeros((1, 1, 28, 28), np.float32))
     (place / "run" / "run.json").write_text("{}")
+    (place / "run" / "recipe.toml").write_text("")
     os.mkfifo(place / "pipe")
     made = subprocess.run(["mknod", str(place / "device"), "c", "1", "7"], capture_output=True)
     with socket.socket(socket.AF_UNIX) as server:

@@ -86,7 +86,8 @@ def refuse_overlap(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path
 
 
 def _same(name: str, path: Path, headline: str) -> UsageError:
-    return UsageError.of("file.same", headline, where=str(path), help=f"choose another name with {name}")
+    help = f"choose another name with {name}" if name.startswith("-") else "choose another folder with -o"
+    return UsageError.of("file.same", headline, where=str(path), help=help)
 
 
 def same(one: Path, other: Path) -> bool:
