@@ -27,7 +27,7 @@ MOST_TAPS = 1 << 18
 WINDOWS = 8
 """Windows for each input of an output that one sample adds at most, evenly spread: with eight samples, 64 of them."""
 
-FIRST = 4
+FIRST = 8
 """Samples that are all looked at; of those after them, two for each doubling."""
 
 FEWEST = 4
@@ -66,7 +66,7 @@ class Moments:
 
 
 def is_looked_at(sample: int) -> bool:
-    """True for the samples that moments are taken from: 0 to 4, 6, 8, 12, 16 and so on."""
+    """True for the samples that moments are taken from: 0 to 8, 12, 16, 24 and so on."""
     return sample < FIRST or sample.bit_count() == 1 or (sample.bit_count() == 2 and sample & sample << 1 != 0)
 
 
