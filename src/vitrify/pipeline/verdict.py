@@ -47,9 +47,11 @@ def _quality(record: RunRecord) -> str:
     if record.verify_int8 is None:
         return ""
     worst = record.verify_int8.lowest()
+    wide = record.int8_model is not None and record.int8_model.kind in ("int16x8", "int8-int16")
+    numbers = "integer (INT8 weights, partly 16-bit activations)" if wide else "INT8"
     if worst is None:
-        return "INT8 answers equal float"
-    return f"INT8 answers follow float with at least {worst} SQNR ({worst.name})"
+        return f"{numbers} answers equal float"
+    return f"{numbers} answers follow float with at least {worst} SQNR ({worst.name})"
 
 
 def _latency(record: RunRecord) -> str:
