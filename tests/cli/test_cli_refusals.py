@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from cli_runs import parsed, run
 
+import vitrify
 import vitrify as vt
 from vitrify.cli.main import call
 from vitrify.results import Result
@@ -262,6 +263,8 @@ def test_no_permission(command: str, code: str, names: dict[str, str], answer: A
         words["closed"].mkdir()
         os.seteuid(NOBODY)
         try:
+            if not os.access(vitrify.__file__, os.R_OK, effective_ids=True):
+                pytest.skip("this checkout lies in a folder that other users may not enter")
             status, result = answer(*(word.format(**words) for word in command.split()))
         finally:
             os.seteuid(0)
