@@ -16,7 +16,7 @@ def record(kind: str) -> RunRecord:
 @pytest.mark.parametrize(("kind", "words"), [
     ("int8", "INT8 answers follow float"),
     ("int8-int16", "Integer (INT8 weights, partly 16-bit activations) answers follow float"),
-    ("int16x8", "Integer (INT8 weights, partly 16-bit activations) answers follow float"),
+    ("int16x8", "Integer (INT8 weights, 16-bit activations) answers follow float"),
 ])
 def test_the_verdict_tells_how_wide_the_numbers_are(kind: str, words: str) -> None:
     assert sentence(record(kind)).startswith(f"{words} with at least 21.0 dB")

@@ -5,6 +5,10 @@ from __future__ import annotations
 from vitrify.core.findings import Severity
 from vitrify.results import RunRecord
 
+_NUMBERS = {"int16x8": "integer (INT8 weights, 16-bit activations)",
+            "int8-int16": "integer (INT8 weights, partly 16-bit activations)"}
+"""What the answers are made of, by kind of file; INT8 for all others."""
+
 
 def is_good(record: RunRecord) -> bool:
     """True when every stage is done, no finding is an error and every comparison passed."""
@@ -47,8 +51,8 @@ def _quality(record: RunRecord) -> str:
     if record.verify_int8 is None:
         return ""
     worst = record.verify_int8.lowest()
-    wide = record.int8_model is not None and record.int8_model.kind in ("int16x8", "int8-int16")
-    numbers = "integer (INT8 weights, partly 16-bit activations)" if wide else "INT8"
+    kind = "" if record.int8_model is None else record.int8_model.kind
+    numbers = _NUMBERS.get(kind, "INT8")
     if worst is None:
         return f"{numbers} answers equal float"
     return f"{numbers} answers follow float with at least {worst} SQNR ({worst.name})"
