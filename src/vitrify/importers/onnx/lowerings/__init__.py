@@ -1,39 +1,11 @@
-"""The lowerings, a family of operators per file; importing this package registers them all."""
+"""The lowerings, a family of operators per file; importing this package registers those of every file in it."""
 
-from vitrify.importers.onnx.lowerings import (
-    activation,
-    convolution,
-    elementwise,
-    indexing,
-    joining,
-    logic,
-    matmul,
-    normalization,
-    padding,
-    pooling,
-    recurrent,
-    reduction,
-    resize,
-    shape,
-    transposed,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from vitrify.importers.onnx.registry import LOWERINGS
 
-__all__ = [
-    "LOWERINGS",
-    "activation",
-    "convolution",
-    "elementwise",
-    "indexing",
-    "joining",
-    "logic",
-    "matmul",
-    "normalization",
-    "padding",
-    "pooling",
-    "recurrent",
-    "reduction",
-    "resize",
-    "shape",
-    "transposed",
-]
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["LOWERINGS"]
