@@ -9,7 +9,7 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.window import float_input
-from vitrify.importers.onnx.registry import axis_of, lowering
+from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Operator, Tensor
 
@@ -115,14 +115,6 @@ def mish(ctx: Context, node: SourceNode) -> None:
     ctx.bind(node, ctx.emit(ops.Mul(), [x, gate]))
 
 
-@lowering("Swish")
-def swish(ctx: Context, node: SourceNode) -> None:
-    """x * sigmoid(alpha * x)."""
-    x, alpha = float_input(ctx, node, 0), node.number("alpha", 1.0)
-    inner = x if alpha == 1.0 else ctx.emit(ops.Mul(), [x, _f(alpha)], aside=True)
-    ctx.bind(node, ctx.emit(ops.Mul(), [x, ctx.emit(ops.Logistic(), [inner], aside=True)]))
-
-
 @lowering("Softsign")
 def softsign(ctx: Context, node: SourceNode) -> None:
     """x / (1 + |x|)."""
@@ -175,34 +167,3 @@ def thresholded_relu(ctx: Context, node: SourceNode) -> None:
     x = float_input(ctx, node, 0)
     above = ctx.emit(ops.Greater(), [x, _f(node.number("alpha", 1.0))], aside=True)
     ctx.bind(node, ctx.emit(ops.SelectV2(), [above, x, _f(0)]))
-
-
-def _along_last(ctx: Context, node: SourceNode, op: Operator) -> None:
-    """Apply ``op``, which works along the last axis, along the node's axis."""
-    x = float_input(ctx, node, 0)
-    rank = len(x.shape)
-    axis = axis_of(node, node.integer("axis", 1 if node.opset < 13 else -1), rank)
-    if node.opset < 13 and axis != rank - 1:
-        # Before operator set 13, everything from the axis on is one row.
-        rows = int(np.prod(x.shape[:axis], dtype=np.int64))
-        y = ctx.emit(op, [ctx.reshape(x, (rows, x.size // rows))])
-        return ctx.bind(node, ctx.reshape(y, x.shape))
-    if axis == rank - 1:
-        return ctx.bind(node, ctx.emit(op, [x]))
-    if axis == 1 and rank > 2:
-        return ctx.bind(node, ctx.channel_first(ctx.emit(op, [ctx.channel_last(x)])))
-    swap = list(range(rank))
-    swap[axis], swap[-1] = swap[-1], swap[axis]
-    return ctx.bind(node, ctx.transpose(ctx.emit(op, [ctx.transpose(x, swap)]), swap))
-
-
-@lowering("Softmax")
-def softmax(ctx: Context, node: SourceNode) -> None:
-    """exp(x) over its sum along an axis."""
-    _along_last(ctx, node, ops.Softmax(beta=1.0))
-
-
-@lowering("LogSoftmax")
-def log_softmax(ctx: Context, node: SourceNode) -> None:
-    """The logarithm of Softmax."""
-    _along_last(ctx, node, ops.LogSoftmax())
