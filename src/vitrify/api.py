@@ -39,16 +39,18 @@ R = TypeVar("R", bound=Result)
 Array = np.ndarray[Any, np.dtype[Any]]
 Source = Model | str | Path
 Shapes = Mapping[str, Sequence[int]]
+Dims = Mapping[str, int]
 Values = Mapping[str, int | float | list[int | float]]
 
 
-def load(path: str | Path, *, shapes: Shapes | None = None, values: Values | None = None,
+def load(path: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
          io_layout: Layout = "nhwc") -> Model:
     """Load a model file of any format, cleaned up, with channels last inside.
 
     Args:
         path: an ONNX or TFLite file; it is never written to.
         shapes: fixed shapes of inputs by name; "" stands for the only input.
+        dims: extents of named dimensions, such as ``{"batch": 1}``, wherever an input uses them.
         values: constants to put in the place of inputs, such as a sample rate.
         io_layout: the layout of the model's own inputs and outputs, as a file of it will have them.
     Raises:
@@ -57,13 +59,13 @@ def load(path: str | Path, *, shapes: Shapes | None = None, values: Values | Non
     from vitrify.pipeline.convert import float_model
     from vitrify.pipeline.files import existing
 
-    model, _ = float_model(existing(_path(path)), _conversion(shapes, io_layout, values), Silent())
+    model, _ = float_model(existing(_path(path)), _conversion(shapes, io_layout, values, dims), Silent())
     return model
 
 
 def quantize(model: Source, *, data: str | Path | None = None, samples: int | None = None,
              random_calibration: bool = False, preprocess: Preprocess | None = None, recipe: Recipe | None = None,
-             shapes: Shapes | None = None, values: Values | None = None) -> Model:
+             shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None) -> Model:
     """Return the full-integer int8 form of a float model; the model itself is not changed.
 
     Args:
@@ -73,7 +75,7 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
         random_calibration: calibrate on random values instead; the answers then mean nothing.
         preprocess: how a picture becomes an input.
         recipe: what is quantized how.
-        shapes, values: as for ``load``, when ``model`` is a file.
+        shapes, dims, values: as for ``load``, when ``model`` is a file.
     Raises:
         VitrifyError: an operator has no int8 form, or the data does not fit.
     """
@@ -83,7 +85,7 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
 
     given = _data(data, samples, random_calibration, preprocess)
     given.require("calibration")
-    source = model if isinstance(model, Model) else load(model, shapes=shapes, values=values)
+    source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values)
     chosen = recipe or quant.Recipe()
     with temporary_folder() as folder:
         path = folder / "float.tflite"
@@ -92,18 +94,19 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
         return quantize_enough(source, path, statistics, chosen, given)[0].model
 
 
-def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = None,
+def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = None, dims: Dims | None = None,
         values: Values | None = None) -> dict[str, Array]:
     """Run a model once: takes and returns what the source model takes and returns, whatever became of it inside.
 
-    ``shapes`` and ``values`` are as for ``load``, for an ONNX file.
+    ``shapes``, ``dims`` and ``values`` are as for ``load``, for an ONNX file.
 
     Raises:
         VitrifyError: an input is missing or does not fit, or the runtime refuses the model.
     """
     from vitrify import runtimes
 
-    opened = runtimes.open(model if isinstance(model, Model) else _path(model), shapes=shapes, values=values,
+    sizes = _conversion(shapes, dims=dims).sizes
+    opened = runtimes.open(model if isinstance(model, Model) else _path(model), shapes=sizes, values=values,
                            kernels="optimized")
     with opened as runtime:
         given: object = inputs
@@ -138,7 +141,7 @@ def compile(model: Source, target: str, output: str | Path) -> CompileResult:
         return _named(compile_file(path, target, _output(output)), "compile")
 
 
-def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = None,
+def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,
             values: Values | None = None, io_layout: Layout = "nhwc") -> ConvertResult:
     """Convert a model file to float TFLite and write ``output``.
 
@@ -147,11 +150,11 @@ def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = No
     """
     from vitrify.pipeline.convert import convert_file
 
-    return _named(convert_file(_path(model), _output(output), _conversion(shapes, io_layout, values)), "convert")
+    return _named(convert_file(_path(model), _output(output), _conversion(shapes, io_layout, values, dims)), "convert")
 
 
 def verify(*models: Source, data: str | Path | None = None, samples: int | None = None, random_inputs: bool = False,
-           preprocess: Preprocess | None = None, shapes: Shapes | None = None,
+           preprocess: Preprocess | None = None, shapes: Shapes | None = None, dims: Dims | None = None,
            values: Values | None = None) -> VerifyResult:
     """Run forms of one model on the same inputs and compare each with the first.
 
@@ -165,7 +168,7 @@ def verify(*models: Source, data: str | Path | None = None, samples: int | None 
     with ExitStack() as stack:
         paths = [stack.enter_context(_file(model)) for model in models]
         given = _data(data, samples, random_inputs, preprocess)
-        return _named(verify_files(paths, given, _conversion(shapes, values=values)), "verify")
+        return _named(verify_files(paths, given, _conversion(shapes, values=values, dims=dims)), "verify")
 
 
 def inspect(path: str | Path) -> InspectResult:
@@ -181,8 +184,8 @@ def inspect(path: str | Path) -> InspectResult:
 
 def build(model: str | Path, target: str, *, data: str | Path | None = None, output: str | Path | None = None,
           samples: int | None = None, random_calibration: bool = False, preprocess: Preprocess | None = None,
-          shapes: Shapes | None = None, values: Values | None = None, io_layout: Layout = "nhwc",
-          least_db: float | None = None) -> BuildResult:
+          shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
+          io_layout: Layout = "nhwc", least_db: float | None = None) -> BuildResult:
     """Go the whole way and write a run folder with report.html; goes on where an earlier call stopped.
 
     ``least_db`` is the SQNR that every output is to keep on the samples: where 8 bits keep less, operators compute with
@@ -194,15 +197,17 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     from vitrify.pipeline.build import build_run
     from vitrify.report.html import write_report
 
-    options = BuildOptions(model=_path(model), target=target, conversion=_conversion(shapes, io_layout, values),
+    options = BuildOptions(model=_path(model), target=target, conversion=_conversion(shapes, io_layout, values, dims),
                            data=_data(data, samples, random_calibration, preprocess),
                            quantization=QuantizeOptions(least_db=least_db))
     return _named(build_run(options, None if output is None else _path(output), write_report), "build")
 
 
-def _conversion(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Values | None = None) -> ConvertOptions:
+def _conversion(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Values | None = None,
+                dims: Dims | None = None) -> ConvertOptions:
     fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
-    return ConvertOptions(shapes=fixed, values=dict(values or {}), input_layout=io_layout, output_layout=io_layout)
+    return ConvertOptions(shapes=fixed, dims=dict(dims or {}), values=dict(values or {}), input_layout=io_layout,
+                          output_layout=io_layout)
 
 
 def _data(path: str | Path | None, samples: int | None, random: bool, preprocess: Preprocess | None) -> DataOptions:

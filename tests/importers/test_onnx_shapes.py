@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_makers import by_litert, by_runtime, model, saved, value
 
+from vitrify import runtimes
 from vitrify.core.errors import ModelError, UnsupportedError, UsageError, VitrifyError
 from vitrify.core.findings import Severity
 from vitrify.importers import load
@@ -39,7 +40,7 @@ def halved_and_added() -> onnx.ModelProto:
 
 
 PICTURE = ["batch", 3, "height", "width"]
-Shapes = Mapping[str, Sequence[int]]
+Shapes = Mapping[str, Sequence[int] | int]
 GOOD: dict[str, tuple[onnx.ModelProto, Shapes, list[tuple[int, ...]], int]] = {
     "fixed": (relu(value("x", [1, 3, 8, 8])), {}, [(1, 3, 8, 8)], 0),
     "open batch": (relu(value("x", ["N", 3, 8, 8])), {}, [(1, 3, 8, 8)], 1),
@@ -62,6 +63,19 @@ GOOD: dict[str, tuple[onnx.ModelProto, Shapes, list[tuple[int, ...]], int]] = {
     ),
     "the file's own": (relu(value("x", [1, 3, "h", 8])), {"x": [1, 3, 16, 8]}, [(1, 3, 16, 8)], 0),
     "scalar": (relu(value("x", [])), {}, [()], 0),
+    "a named dimension": (relu(value("x", ["N", 3, "side", "side"])), {"side": 16}, [(1, 3, 16, 16)], 1),
+    "a named dimension of two inputs": (
+        relu(value("x", ["N", "T"]), value("y", [2, "N", "T"])),
+        {"T": 5, "N": 3},
+        [(3, 5), (2, 3, 5)],
+        0,
+    ),
+    "a dimension and a shape": (
+        relu(value("x", ["N", "T"]), value("y", [2, "N", "L"])),
+        {"x": [2, 7], "L": 4},
+        [(2, 7), (2, 2, 4)],
+        0,
+    ),
 }
 
 
@@ -126,6 +140,25 @@ BAD: dict[str, tuple[onnx.ModelProto, Shapes, type[VitrifyError], str]] = {
         {"x": [1, 4, 32, 32]},
         UsageError,
         r"dimension 1 of 'x' at 3[\s\S]*--shape x=1,3,320,320",
+    ),
+    "unknown dimension": (
+        relu(value("x", PICTURE)),
+        {"depth": 3, "heigth": 8},
+        UsageError,
+        r"no dimension 'depth'; the named dimensions are 'batch', 'height', 'width'[\s\S]*no dimension 'heigth'",
+    ),
+    "dimension of nothing": (relu(value("x", PICTURE)), {"batch": 0}, UsageError, r"dimension 'batch' cannot be 0"),
+    "no names at all": (
+        relu(value("x", [1, None])),
+        {"n": 1},
+        UsageError,
+        r"no input has a named dimension[\s\S]*--shape",
+    ),
+    "answered by dimensions": (
+        relu(value("x", PICTURE)),
+        {},
+        UnsupportedError,
+        r"--shape x=1,3,320,320, or --dim height=320 --dim width=320",
     ),
     "absurd": (relu(value("x", PICTURE)), {"x": [1, 3, 99999, 99999]}, UsageError, "29,999,400,003 elements"),
     "a size that inner nodes do not take": (
@@ -246,3 +279,39 @@ def test_half_floats_become_floats(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         by_litert(imported, {"x": np.ones((1, 2), np.float16)})["y"], 1 + half.astype(np.float32)[None]
     )
+
+
+SIZED = {"imgsz": "[64, 96]"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "sizes", "wanted"),
+    [
+        pytest.param(SIZED, {}, (1, 3, 64, 96), id="the file's metadata"),
+        pytest.param({"imgsz": "64"}, {}, (1, 3, 64, 64), id="one number"),
+        pytest.param(SIZED, {"x": (1, 3, 32, 32)}, (1, 3, 32, 32), id="the caller's shape"),
+        pytest.param(SIZED, {"": (2, 3, 32, 32)}, (2, 3, 32, 32), id="the caller's shape of the only input"),
+        pytest.param(SIZED, {"batch": 2}, (2, 3, 64, 96), id="the caller's batch"),
+        pytest.param(SIZED, {"height": 32, "width": 32}, (1, 3, 32, 32), id="the caller's dimensions"),
+    ],
+)
+def test_metadata_gives_the_default_size(
+    metadata: dict[str, str], sizes: Shapes, wanted: tuple[int, ...], tmp_path: Path
+) -> None:
+    proto = relu(value("x", PICTURE))
+    helper.set_model_props(proto, metadata)
+    path = saved(proto, tmp_path)
+    found = load(path, sizes)
+    assert found.main.inputs[0].shape == wanted
+    assumed = [f.headline for f in found.extras["findings"] if f.code == "onnx.default-size"]
+    assert bool(assumed) == (wanted[2:] in ((64, 96), (64, 64)))
+    with runtimes.open(path, shapes=sizes) as runtime:
+        assert runtime.interface.inputs[0].shape == wanted
+
+
+@pytest.mark.parametrize("text", ["", "[64]", "[64, 0]", "[64, 1e9]", "{}", "[", "[null, 4]", "99999999"])
+def test_metadata_that_says_no_size_is_passed_over(text: str, tmp_path: Path) -> None:
+    proto = relu(value("x", PICTURE))
+    helper.set_model_props(proto, {"imgsz": text})
+    with pytest.raises(UnsupportedError, match="open"):
+        load(saved(proto, tmp_path))

@@ -66,6 +66,8 @@ ModelArgument = Annotated[Path, Argument("MODEL", help="The model's file: .onnx 
 ShapeOption = Annotated[list[str], Option(
     "--shape", metavar="NAME=N,N,...",
     help="Fix the shape of an input: images=1,3,320,320, or without a name when there is one input. Repeatable.")]
+DimOption = Annotated[list[str], Option(
+    "--dim", metavar="NAME=N", help="Fix a named dimension in every input that has it: batch=1. Repeatable.")]
 ValueOption = Annotated[list[str], Option(
     "--value", metavar="NAME=V[,V...]",
     help="Put a constant in the place of an input of an ONNX model, such as a sample rate. Repeatable.")]
@@ -103,16 +105,16 @@ JsonOption = Annotated[bool, Option("--json", help="Print one JSON object to sta
 QuietOption = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
 
 
-def conversion(shape: list[str], value: list[str], layout: Layout = Layout.NHWC) -> ConvertOptions:
+def conversion(shape: list[str], dim: list[str], value: list[str], layout: Layout = Layout.NHWC) -> ConvertOptions:
     """Read how the model is to be imported.
 
     Raises:
-        UsageError: a shape or a value is none.
+        UsageError: a shape, a dimension or a value is none.
     """
     from vitrify.pipeline.options import ConvertOptions
 
-    return ConvertOptions(shapes=parse_shapes(shape), values=parse_values(value), input_layout=layout.value,
-                          output_layout=layout.value)
+    return ConvertOptions(shapes=parse_shapes(shape), dims=parse_dims(dim), values=parse_values(value),
+                          input_layout=layout.value, output_layout=layout.value)
 
 
 def data_options(path: Path | None, samples: int | None, random: bool, seed: int, fit: Fit, color: Color, mean: str,
@@ -158,6 +160,24 @@ def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
             raise UsageError.of("call.shape", f"--shape names {name or 'the input'!r} twice", where="--shape")
         shapes[name] = shape
     return shapes
+
+
+def parse_dims(texts: list[str]) -> dict[str, int]:
+    """Read ``NAME=1``.
+
+    Raises:
+        UsageError: a text is not that, or a name comes twice.
+    """
+    dims: dict[str, int] = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        if not name or not number.isdecimal() or int(number) < 1:
+            raise UsageError.of("call.dim", f"--dim {text!r} is no name with a positive whole number", where="--dim",
+                                help="write it like --dim batch=1")
+        if name in dims:
+            raise UsageError.of("call.dim", f"--dim names {name!r} twice", where="--dim")
+        dims[name] = int(number)
+    return dims
 
 
 def parse_values(texts: list[str]) -> dict[str, int | float | list[int | float]]:

@@ -16,7 +16,8 @@ ModelsArgument = Annotated[list[Path], Argument(
 
 
 def verify(models: ModelsArgument, data: o.DataOption = None, samples: o.SamplesOption = None,
-           random_inputs: o.RandomInputsOption = False, shape: o.ShapeOption = o.NONE, value: o.ValueOption = o.NONE,
+           random_inputs: o.RandomInputsOption = False, shape: o.ShapeOption = o.NONE, dim: o.DimOption = o.NONE,
+           value: o.ValueOption = o.NONE,
            mean: o.MeanOption = "0", std: o.StdOption = "1", fit: o.FitOption = o.Fit.STRETCH,
            color: o.ColorOption = o.Color.RGB, seed: o.SeedOption = 0, json: o.JsonOption = False,
            quiet: o.QuietOption = False) -> int:
@@ -26,7 +27,7 @@ def verify(models: ModelsArgument, data: o.DataOption = None, samples: o.Samples
         from vitrify.pipeline.verify import verify_files
 
         given = o.data_options(data, samples, random_inputs, seed, fit, color, mean, std)
-        conversion = o.conversion(shape, value)
+        conversion = o.conversion(shape, dim, value)
         return verify_files(models, given, conversion, reporter)
 
     return run_command("verify", work, json=json, quiet=quiet)

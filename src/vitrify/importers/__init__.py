@@ -1,7 +1,7 @@
 """Importers bring a model file into the IR; which one is decided by the file's content, never by its name.
 
 An importer is a module with ``match(head, size) -> bool``, which peeks at the first bytes, and
-``load(path, shapes, values) -> Model``.
+``load(path, sizes, values) -> Model``, ``sizes`` being shapes by input and extents by the name of a dimension.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ _FOREIGN = (
 
 
 def load(
-    path: str | Path, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, Any] | None = None
+    path: str | Path,
+    shapes: Mapping[str, Sequence[int] | int] | None = None,
+    values: Mapping[str, Any] | None = None,
 ) -> Model:
     """Load a model file of any supported format into the IR.
 
     Args:
         path: the model file. It is never written to.
-        shapes: static shapes for graph inputs by name; the name ``""`` stands for the only input.
+        shapes: static shapes for graph inputs by name, the name ``""`` standing for the only input; a number instead of
+            a shape fixes the dimension of that name in every input.
         values: constants to put in the place of graph inputs, by name (a sample rate, a flag).
     Raises:
         ModelError: the file is broken, or of no known format.

@@ -17,8 +17,8 @@ def match(head: bytes, size: int) -> bool:
     return head[4:8] == IDENTIFIER
 
 
-def load(path: Path, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> Model:
-    """Read a TFLite file. Its shapes are fixed in the file, so ``shapes`` must agree with them.
+def load(path: Path, sizes: Mapping[str, Sequence[int] | int], values: Mapping[str, Any]) -> Model:
+    """Read a TFLite file. Its shapes are fixed in the file, so ``sizes`` must agree with them.
 
     Raises:
         ModelError: the file is broken.
@@ -28,14 +28,14 @@ def load(path: Path, shapes: Mapping[str, Sequence[int]], values: Mapping[str, A
     from vitrify.data.binding import identity_interface
 
     model = tflite.read(path)
-    _check_shapes(model, path, shapes, values)
+    _check_sizes(model, path, sizes, values)
     if model.interface is None:
         model.interface = identity_interface(model)
     model.source = model.source or str(path)
     return model
 
 
-def _check_shapes(model: Model, path: Path, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> None:
+def _check_sizes(model: Model, path: Path, sizes: Mapping[str, Sequence[int] | int], values: Mapping[str, Any]) -> None:
     known = {t.name: t.shape for t in model.main.inputs}
     if len(known) == 1:
         known[""] = next(iter(known.values()))
@@ -45,7 +45,10 @@ def _check_shapes(model: Model, path: Path, shapes: Mapping[str, Sequence[int]],
             f"inputs of a TFLite file cannot be replaced by constants: {', '.join(map(repr, values))}",
             where=str(path),
         )
-    for name, shape in shapes.items():
+    for name, shape in sizes.items():
+        if isinstance(shape, int):
+            raise UsageError.of("dim.unknown", f"there is no dimension '{name}': dimensions of a TFLite file have no names",
+                                where=str(path), help="convert the source model again with --dim")
         if name not in known:
             raise UsageError.of(
                 "shape.unknown-input",

@@ -50,7 +50,7 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
                 found = _judge(between, target, shown, made.ledger, [judged, *made.findings, *softened(made.judged)])
             found.findings = [rename(finding, between, source) for finding in found.findings]
             return found
-    if conversion.shapes or conversion.values:
+    if conversion.sizes or conversion.values:
         import_model(source, conversion)             # refuses what does not fit the file
     if data.path is not None or data.random:
         data.require("calibration")

@@ -22,13 +22,27 @@ MOST_MEAN, MOST_STD = 2.0, 4.0
 
 
 class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model is imported: shapes by input name ('' for the only input), constants in the place of inputs, and the
-    layout of the file's own inputs and outputs."""
+    """How a model is imported: shapes by input name ('' for the only input), extents of named dimensions, constants in
+    the place of inputs, and the layout of the file's own inputs and outputs."""
 
     shapes: dict[str, tuple[int, ...]] = {}
+    dims: dict[str, int] = {}
     values: dict[str, int | float | list[int | float]] = {}
     input_layout: Layout = "nhwc"
     output_layout: Layout = "nhwc"
+
+    @property
+    def sizes(self) -> dict[str, tuple[int, ...] | int]:
+        """The shapes and the named dimensions, as importers and runtimes take them.
+
+        Raises:
+            UsageError: an input and a dimension of the same name are both given.
+        """
+        both = [name for name in self.dims if name in self.shapes]
+        if both:
+            raise UsageError.of("call.dim", f"'{both[0]}' is given as an input's shape and as a dimension",
+                                where="--dim", help=f"leave --dim {both[0]} out: the shape says all")
+        return {**self.shapes, **self.dims}
 
 
 class DataOptions(msgspec.Struct, frozen=True, kw_only=True):

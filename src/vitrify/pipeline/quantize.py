@@ -86,6 +86,7 @@ def _kept(made: Made, source: Path, target: Path, data: DataOptions, conversion:
         return []
     how = "".join(f" --shape {name}{'=' if name else ''}{','.join(map(str, shape))}"
                   for name, shape in conversion.shapes.items())
+    how += "".join(f" --dim {name}={extent}" for name, extent in conversion.dims.items())
     return [Finding(code="quantize.kept", severity=Severity.WARNING, where=str(target),
                     headline=f"{target} is written, but its answers are not good",
                     why=f"{counted(made.quality.samples, 'sample')} of the data went through float and INT8",

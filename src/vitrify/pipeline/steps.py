@@ -49,7 +49,7 @@ def import_model(path: Path, options: ConvertOptions) -> Model:
     """
     from vitrify import importers
 
-    return importers.load(path, shapes=options.shapes, values=options.values)
+    return importers.load(path, shapes=options.sizes, values=options.values)
 
 
 def import_findings(model: Model) -> list[Finding]:

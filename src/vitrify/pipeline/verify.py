@@ -53,7 +53,7 @@ def interface_of(model: Path, conversion: ConvertOptions) -> Interface:
     from vitrify import runtimes
 
     values = None if is_tflite(model) else conversion.values
-    with runtimes.open(model, shapes=conversion.shapes, values=values) as runtime:
+    with runtimes.open(model, shapes=conversion.sizes, values=values) as runtime:
         return runtime.interface
 
 
@@ -71,7 +71,7 @@ def compare_files(models: Sequence[Path], interface: Interface, data: DataOption
     called = list(names) or distinct([model.name for model in models])
     stages = [Stage(name=name, path=path, kernels=chosen if is_tflite(path) else None)
               for name, path, chosen in zip(called, models, kernels or [None] * len(models), strict=True)]
-    return compare(stages, samples, shapes=conversion.shapes, values=conversion.values, progress=progress,
+    return compare(stages, samples, shapes=conversion.sizes, values=conversion.values, progress=progress,
                    tensors=tensors)
 
 

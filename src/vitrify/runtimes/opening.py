@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 _TFLITE = b"TFL3"      # the flatbuffer's file identifier, at byte 4. Source: TFLite schema.
 
 
-def open(source: Path | str | Model, *, shapes: Mapping[str, Sequence[int]] | None = None,
+def open(source: Path | str | Model, *, shapes: Mapping[str, Sequence[int] | int] | None = None,
          values: Mapping[str, Any] | None = None, kernels: str = "reference", threads: int = 1,
          seconds: float | None = None) -> Runtime:
     """Open a model to run, trace and profile it by the source model's names.
 
     Args:
         source: an ONNX or TFLite file, or a model in memory.
-        shapes: static shapes of inputs by name.
+        shapes: static shapes of inputs by name; a number fixes the dimension of that name, in an ONNX model.
         values: constants to put in the place of an ONNX model's inputs.
         kernels: LiteRT's kernels: ``reference``, ``optimized``, ``xnnpack`` or ``auto``.
         threads: threads per run.

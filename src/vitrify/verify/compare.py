@@ -91,7 +91,7 @@ class Compared:
 
 
 def compare(stages: Sequence[Stage], samples: Iterable[Mapping[str, Array]], *,
-            shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, Any] | None = None,
+            shapes: Mapping[str, Sequence[int] | int] | None = None, values: Mapping[str, Any] | None = None,
             tensors: bool = True, traced_samples: int = TRACED_SAMPLES, total: int | None = None, threads: int = 1,
             progress: ProgressCallback | None = None) -> Verification:
     """Compare every stage with the first on all samples.
@@ -162,7 +162,7 @@ def _nudge(array: Array) -> Array:
     return np.nextafter(array, np.where(up, np.float32(np.inf), np.float32(-np.inf)))
 
 
-def _open(stage: Stage, shapes: Mapping[str, Sequence[int]] | None, values: Mapping[str, Any] | None,
+def _open(stage: Stage, shapes: Mapping[str, Sequence[int] | int] | None, values: Mapping[str, Any] | None,
           threads: int) -> Runtime:
     if _is_tflite(stage.path):
         return open_runtime(stage.path, kernels=stage.kernels or "auto", threads=threads)

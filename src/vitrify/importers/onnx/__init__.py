@@ -22,9 +22,9 @@ def match(head: bytes, size: int) -> bool:
     return len(head) >= 2 and ((head[0] == 0x08 and head[1] < 0x40) or head[0] in (0x12, 0x1A, 0x22, 0x3A, 0x42))
 
 
-def load(path: Path, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> Model:
+def load(path: Path, sizes: Mapping[str, Sequence[int] | int], values: Mapping[str, Any]) -> Model:
     """Import an ONNX file (see ``vitrify.importers.load``)."""
     from vitrify.importers.onnx.driver import import_model
     from vitrify.importers.onnx.reader import read
 
-    return import_model(read(path), shapes, values)
+    return import_model(read(path), sizes, values)

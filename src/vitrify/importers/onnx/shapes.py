@@ -10,6 +10,7 @@ import numpy as np
 
 from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.core.findings import Finding, Severity
+from vitrify.importers.onnx.dims import Sizes, default_sizes, fix_dims, shapes_of, show_dims
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceValue
 
 # What the question suggests for an open extent: a common picture size, or a common length.
@@ -19,23 +20,25 @@ MOST_ELEMENTS = 2**31 - 1
 
 
 def static_shapes(
-    graph: SourceGraph, shapes: Mapping[str, Sequence[int]]
+    graph: SourceGraph, sizes: Sizes, metadata: Mapping[str, str] | None = None
 ) -> tuple[dict[str, tuple[int, ...]], list[Finding]]:
     """Return the shape of every input, and what was assumed for it.
 
-    A symbol fixed by one input's shape holds for every input that uses it.
+    A symbol fixed by one input's shape holds for every input that uses it. ``metadata`` is what the exporter wrote
+    beside the graph.
 
     Raises:
-        UsageError: ``shapes`` names no input or does not fit one.
+        UsageError: ``sizes`` names no input and no dimension, or does not fit one.
         UnsupportedError: a dimension other than the batch stays open.
     """
-    given = _by_name(graph, shapes)
+    fix_dims(graph, sizes)
+    notes = default_sizes(graph, metadata or {}, sizes)
+    given = _by_name(graph, shapes_of(sizes))
     symbols: dict[str, int] = {}
     for value in graph.inputs:
         for dim, extent in zip(value.dims or (), given.get(value.name, ()), strict=False):
             if isinstance(dim, str):
                 symbols.setdefault(dim, extent)
-    notes: list[Finding] = []
     for value in graph.inputs:
         batch = value.dims[0] if value.dims else None
         if value.name in given or not value.dims or len(value.dims) < 2 or isinstance(batch, int):
@@ -92,7 +95,7 @@ def _by_name(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> dict[st
                     code="shape.rank",
                     where=f"input '{target}'",
                     headline=f"input '{target}' has {len(dims)} "
-                    f"dimensions {_show(dims)}, the shape given has {len(shape)}: {list(shape)}",
+                    f"dimensions {show_dims(dims)}, the shape given has {len(shape)}: {list(shape)}",
                     help=f"--shape {target}={_suggest(inputs[target], {})}",
                 )
             )
@@ -130,7 +133,7 @@ def _fixed(value: SourceValue, index: int, given: int) -> Finding:
     fits = f"--shape {value.name}={_suggest(value, {})}" if free else f"leave --shape {value.name} out"
     return Finding(
         code="shape.fixed",
-        where=f"input '{value.name}' {_show(dims)}",
+        where=f"input '{value.name}' {show_dims(dims)}",
         headline=f"the file fixes dimension {index} of '{value.name}' at {dims[index]}, the shape given has {given}",
         help=f"{fits}; another size needs another export of the model",
     )
@@ -168,15 +171,28 @@ def _question(value: SourceValue, symbols: Mapping[str, int]) -> Finding:
     many = "dimensions" if len(opened) > 1 else "dimension"
     return Finding(
         code="onnx.open-shape",
-        where=f"input '{value.name}' {_show(value.dims)}",
+        where=f"input '{value.name}' {show_dims(value.dims)}",
         why=why,
         headline=f"input '{value.name}' leaves {many} {' and '.join(opened)} open",
-        help=f"say which size, for example: --shape {value.name}={_suggest(value, symbols)}",
+        help=f"say which size, for example: --shape {value.name}={_suggest(value, symbols)}{_by_dims(value, symbols)}",
     )
 
 
-def blamed(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> str:
+def _by_dims(value: SourceValue, symbols: Mapping[str, int]) -> str:
+    """The same answer by the dimensions' names, when all that is open has one."""
+    extents = zip(value.dims or (), _suggest(value, symbols).split(","), strict=False)
+    lone = len(value.dims or ()) == 1        # else the first dimension is the batch, and not asked for
+    opened = {d: e for i, (d, e) in enumerate(extents) if (i or lone) and not isinstance(d, int) and d not in symbols}
+    if not opened or not all(isinstance(d, str) and d.isidentifier() for d in opened):
+        return ""
+    return ", or " + " ".join(f"--dim {d}={e}" for d, e in opened.items())
+
+
+def blamed(graph: SourceGraph, sizes: Sizes) -> str:
     """Say that shapes that were given may be why nodes do not fit each other, and which would do better."""
+    shapes = shapes_of(sizes)
+    if not shapes:
+        return f"the sizes given may be what does not fit: {' '.join(f'--dim {n}={e}' for n, e in sizes.items())}"
     names = [name or (graph.inputs[0].name if graph.inputs else "") for name in shapes]
     given = " ".join(f"--shape {name}={','.join(map(str, s))}" for name, s in zip(names, shapes.values(), strict=True))
     rounded = " ".join(f"--shape {name}={','.join(map(str, _rounded(s)))}"
@@ -190,10 +206,6 @@ def _rounded(shape: Sequence[int]) -> list[int]:
     if len(shape) != 4:
         return list(shape)
     return [extent if extent < 32 else -(-extent // 32) * 32 for extent in shape]
-
-
-def _show(dims: Sequence[int | str | None]) -> str:
-    return f"[{','.join(str(d) if d is not None else '?' for d in dims)}]"
 
 
 def _suggest(value: SourceValue, symbols: Mapping[str, int]) -> str:

@@ -40,7 +40,7 @@ class LiteRT:
     """
 
     def __init__(self, path: Path | str, *, kernels: Kernels = "reference", traced_by: Kernels | None = None,
-                 threads: int = 1, keep_state: bool = False, shapes: Mapping[str, Sequence[int]] | None = None,
+                 threads: int = 1, keep_state: bool = False, shapes: Mapping[str, Sequence[int] | int] | None = None,
                  interface: Interface | None = None, seconds: float | None = None,
                  memory_bytes: int = DEFAULT_MEMORY_BYTES, owned: Path | None = None) -> None:
         if kernels not in KERNELS:
@@ -247,14 +247,16 @@ def _dtype(details: Mapping[str, Any]) -> str:
     return "float32" if quantization_of(details) is not None else np.dtype(details["dtype"]).name
 
 
-def _resized(shapes: Mapping[str, Sequence[int]], details: Details,
+def _resized(shapes: Mapping[str, Sequence[int] | int], details: Details,
              path: Path) -> tuple[tuple[int, tuple[int, ...]], ...]:
     names = {d["name"]: i for i, d in enumerate(details.inputs)} | (details.signature[0] if details.signature else {})
-    unknown = [name for name in shapes if name not in names]
+    whole = {name: shape for name, shape in shapes.items() if not isinstance(shape, int)}
+    unknown = [name for name in shapes if name not in names or name not in whole]
     if unknown:
-        raise UsageError.of("runtime.shape", f"{path.name} has no input '{unknown[0]}'",
+        what = "input" if unknown[0] in whole else "dimension"
+        raise UsageError.of("runtime.shape", f"{path.name} has no {what} '{unknown[0]}'",
                             help=f"its inputs are {', '.join(map(repr, names))}")
-    return tuple((names[name], tuple(map(int, shape))) for name, shape in shapes.items())
+    return tuple((names[name], tuple(map(int, shape))) for name, shape in whole.items())
 
 
 def _at_end(array: Array, details: Mapping[str, Any]) -> Array:

@@ -25,14 +25,14 @@ _SESSION = "vitrify.runtimes.onnxruntime.session"
 class OnnxRuntime:
     """Runs an ONNX file in ONNX Runtime (see ``runtimes.base.Runtime``); the file is never modified.
 
-    Open dimensions are fixed as the importer fixes them: by ``shapes``, the batch else as 1. Inputs named in ``values``
-    get those constants with every run and are no inputs of the interface.
+    Open dimensions are fixed as the importer fixes them: by ``shapes``, by the file's metadata, the batch else as 1.
+    Inputs named in ``values`` get those constants with every run and are no inputs of the interface.
 
     Raises:
         VitrifyError: ONNX Runtime refuses the file, or dies of it; dimensions stay open.
     """
 
-    def __init__(self, path: Path | str, *, shapes: Mapping[str, Sequence[int]] | None = None,
+    def __init__(self, path: Path | str, *, shapes: Mapping[str, Sequence[int] | int] | None = None,
                  values: Mapping[str, Any] | None = None, threads: int = 1, seconds: float | None = None,
                  memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
         self.path = Path(path)
@@ -44,7 +44,7 @@ class OnnxRuntime:
             graph = SourceGraph("main", inputs=[SourceValue(*value) for value in self._details.inputs])
             self._constants = constant_inputs(graph, values or {})
             graph.inputs = [value for value in graph.inputs if value.name not in self._constants]
-            found, _ = static_shapes(graph, shapes or {})
+            found, _ = static_shapes(graph, shapes or {}, self._details.metadata)
             self._interface = _interface(graph, found, self._details)
         except BaseException:
             self._worker.close()

@@ -83,7 +83,7 @@ def details(spec: Spec) -> Details:
     tensors = [name for node in graph.node for name in node.output if name]
     kinds = sorted({node.op_type for node in graph.node})
     return Details([_value(v) for v in session.get_inputs()], [_value(v) for v in session.get_outputs()], tensors,
-                   kinds, onnxruntime.__version__)
+                   kinds, onnxruntime.__version__, dict(session.get_modelmeta().custom_metadata_map))
 
 
 def _value(argument: Any) -> Value:

@@ -25,7 +25,7 @@ class Details(NamedTuple):
     """What ONNX Runtime says of a file.
 
     ``tensors`` are all the values that the main graph computes, in
-    order, ``kinds`` the operators it uses.
+    order, ``kinds`` the operators it uses, ``metadata`` what its exporter wrote beside the graph.
     """
 
     inputs: list[Value]
@@ -33,3 +33,4 @@ class Details(NamedTuple):
     tensors: list[str]
     kinds: list[str]
     version: str
+    metadata: dict[str, str]
