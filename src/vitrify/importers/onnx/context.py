@@ -16,6 +16,7 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.core.errors import UnsupportedError
 from vitrify.core.findings import Finding
+from vitrify.importers.onnx.bundles import Absent, Bundle
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Graph, Operator, Origin, Source, Tensor
 
@@ -51,7 +52,8 @@ class Context:
     def __init__(self, graph: Graph, opset: int) -> None:
         self.graph = graph
         self.opset = opset
-        self.values: MutableMapping[str, Value | Poison] = {}
+        self.values: MutableMapping[str, Value | Poison | Bundle | Absent] = {}
+        self.unrolled = 0  # nodes that the rounds of loops have made so far
         self.findings: list[Finding] = []
         self.node: SourceNode | None = None
         self._constants: defaultdict[tuple[Any, ...], list[Tensor]] = defaultdict(list)
@@ -79,6 +81,8 @@ class Context:
         found = self.values[node.inputs[index]]
         if isinstance(found, Poison):
             raise node.problem(f"input {index} could not be made")
+        if isinstance(found, Bundle | Absent):
+            raise node.problem(f"input {index} is a sequence or an optional; a tensor is taken")
         return found
 
     def array(self, node: SourceNode, index: int) -> Array | None:
@@ -200,7 +204,7 @@ class Context:
     @property
     def _origin(self) -> Origin:
         nodes = (self.node.group or (self.node,)) if self.node else ()
-        return Origin(tuple(Source(node.label, node.kind) for node in nodes))
+        return Origin(tuple(Source(node.label, node.outermost.kind) for node in nodes))
 
     def _fresh(self, name: str) -> str:
         count = self._counts[name] = self._counts.get(name, -1) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,19 +14,22 @@ from vitrify.core.errors import InternalError, ModelError, UnsupportedError, Vit
 from vitrify.core.findings import Finding
 from vitrify.importers.onnx.checks import check, needed
 from vitrify.importers.onnx.context import POISON, Context, Poison, graph_dtype
+from vitrify.importers.onnx.controls import CONTROL, carry_out
 from vitrify.importers.onnx.folds import FOLDS, fold
+from vitrify.importers.onnx.functions import put_in
 from vitrify.importers.onnx.hints import HINTS
 from vitrify.importers.onnx.lowerings import LOWERINGS
 from vitrify.importers.onnx.patterns import join_patterns
 from vitrify.importers.onnx.shapes import blamed, constant_inputs, static_shapes
 from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
+from vitrify.importers.onnx.standard import has_body, standard_body
 from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBinding, Part, Signature, Tensor
 
 SHOWN_NODES = 8
 SIGNATURE = "serving_default"
 
 
-def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int]], values: Mapping[str, Any]) -> Model:
+def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int] | int], values: Mapping[str, Any]) -> Model:
     """Turn an ONNX model into a model of TFLite operators in the source's own layout.
 
     Raises:
@@ -34,9 +37,10 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int]], value
         UsageError: ``shapes`` or ``values`` do not fit the inputs.
         UnsupportedError: an open shape, or operators without a lowering: one finding per kind.
     """
+    put_in(source)
     check(source.graph)
     constants = constant_inputs(source.graph, values)
-    extents, notes = static_shapes(source.graph, shapes)
+    extents, notes = static_shapes(source.graph, shapes, source.metadata)
     walk = _Walk(Context(Graph(source.graph.name or "main"), source.opset))
     walk.inputs(source.graph, extents)
     walk.context.values.update(constants)
@@ -86,25 +90,26 @@ class _Walk:
         join_patterns(graph)
         for node in needed(graph):
             self.context.begin(node)
-            if node.kind == "If" and not node.domain:
-                self._if(node)
-            else:
-                self._node(node)
+            self._node(node)
 
     def _node(self, node: SourceNode) -> None:
         context, kind = self.context, node.full_kind
-        if kind not in LOWERINGS and kind not in FOLDS:
+        if not (kind in LOWERINGS or kind in FOLDS or kind in CONTROL or has_body(node)):
             self.missing[kind].append(node)
             return self._poison(node)
         inputs = [context.values[name] if name else None for name in node.inputs]
         if any(isinstance(value, Poison) for value in inputs):
             return self._poison(node)
         try:
+            if carry_out(self, node):
+                return None
             folded = fold(node, inputs) if kind in FOLDS else None
             if folded is not None:
                 context.bind(node, *folded)
             elif kind in LOWERINGS:
                 LOWERINGS[kind](context, node)
+            elif (body := standard_body(node, inputs)) is not None:
+                self.run(body)
             else:
                 raise node.unsupported("its inputs are computed at run time; only constants are taken")
         except VitrifyError as error:
@@ -119,43 +124,6 @@ class _Walk:
         for name in node.outputs:
             if name:
                 self.context.values[name] = POISON
-
-    def _if(self, node: SourceNode) -> None:
-        """Lower the branch that the constant condition takes, in place of the node."""
-        context = self.context
-        condition = context.values[node.inputs[0]] if node.inputs else None
-        if not isinstance(condition, np.ndarray):
-            if not isinstance(condition, Poison):
-                self.errors.append(self._open_condition(node, condition))
-            return self._poison(node)
-        branch = node.graph("then_branch" if bool(condition.reshape(-1)[0]) else "else_branch")
-        outer = context.values
-        context.values = ChainMap({}, outer)
-        self.run(branch)
-        results = [context.values[value.name] for value in branch.outputs]
-        context.values = outer
-        for name, result in zip(node.outputs, results, strict=False):
-            outer[name] = result
-        return None
-
-    def _open_condition(self, node: SourceNode, condition: Tensor | None) -> UnsupportedError:
-        """Say which of the graph's inputs decide the branch: fixing them is what helps."""
-        if condition is None:
-            return node.unsupported("it has no condition")
-        reached: dict[Tensor, None] = {condition: None}
-        for tensor in (waiting := [condition]):
-            fresh = [
-                t for t in (tensor.producer.inputs if tensor.producer else ()) if t is not None and t not in reached
-            ]
-            reached.update(dict.fromkeys(fresh))
-            waiting += fresh
-        names = [t.name for t in self.context.graph.inputs if t in reached]
-        deciding = ", ".join(map(repr, names))
-        values = ", ".join(f"{name!r}: ..." for name in names)
-        return node.unsupported(
-            f"its condition '{node.inputs[0]}' is computed at run time" + (f", from input {deciding}" if names else ""),
-            f"fix what decides it: vitrify.importers.load(path, values={{{values}}}); or export the model for one case",
-        )
 
     def raise_problems(self, cause: str = "") -> None:
         """Raise everything collected: what is broken first, else what is not done yet.
@@ -181,7 +149,13 @@ class _Walk:
         outputs: list[Tensor] = []
         for value in graph.outputs:
             found = context.values[value.name]
-            assert not isinstance(found, Poison)
+            if not isinstance(found, Tensor | np.ndarray):
+                raise UnsupportedError.of(
+                    "onnx.value-type",
+                    f"output '{value.name}' is no tensor but a sequence or an optional",
+                    where=f"output '{value.name}'",
+                    help="give out its elements, or ConcatFromSequence of them",
+                )
             tensor = context.constant(found, value.name) if isinstance(found, np.ndarray) else found
             if tensor.producer is None or tensor in outputs:
                 context.begin(SourceNode("Identity", "", [], [value.name], {}))
@@ -196,7 +170,7 @@ def _bug(node: SourceNode, error: Exception) -> InternalError:
     """A lowering that fell over: one broken node must not hide the others, nor look like the user's fault."""
     finding = Finding(
         code="internal.lowering",
-        headline=f"lowering {node.kind} '{node.label}' failed: {type(error).__name__}: {error}",
+        headline=f"lowering {node.shown} failed: {type(error).__name__}: {error}",
         where=f"node '{node.label}'",
         help="this is a bug of Vitrify's; report it with the model, or with this node and its inputs",
     )
@@ -210,6 +184,8 @@ def _missing(kind: str, nodes: list[SourceNode], opset: int) -> Finding:
     more = f" and {len(nodes) - SHOWN_NODES} more" if len(nodes) > SHOWN_NODES else ""
     count = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
     why = "" if "::" not in kind else "only ONNX's own operators (domain ai.onnx) are converted"
+    if nodes[0].inside is not None:
+        why = f"{nodes[0].inside.kind} is made of it: {nodes[0].shown}"
     return Finding(
         code="onnx.unsupported-operator",
         headline=f"{kind} is not supported: {count} (operator set {opset})",

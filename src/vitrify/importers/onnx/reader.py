@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
 from vitrify.core.findings import Finding
-from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
+from vitrify.importers.onnx.source import (
+    AttributeReference,
+    FunctionKey,
+    SourceFunction,
+    SourceGraph,
+    SourceModel,
+    SourceNode,
+    SourceValue,
+    constant_value,
+)
 from vitrify.importers.onnx.tensors import DTYPES, NAMES, text, to_array
 
 MAX_BYTES = 2**31 - 1  # protobuf's own limit for one message
 OLDEST_OPSET = 7
-_CONSTANT_FORMS: dict[str, type] = {
-    "value": np.ndarray,
-    "value_int": int,
-    "value_ints": list,
-    "value_float": float,
-    "value_floats": list,
-}
 _OWN_DOMAINS = ("", "ai.onnx")
 # AttributeProto.AttributeType. Source: onnx.proto.
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS, _TENSORS = range(1, 10)
@@ -35,10 +35,9 @@ def read(path: Path) -> SourceModel:
     """
     proto = _parse(path)
     opset = _opset(proto, path)
-    if proto.functions:
-        proto = _inlined(proto, path)
-    reader = _Reader(path.resolve().parent, opset)
+    reader = Reader(path.resolve().parent, opset)
     graph = reader.graph(proto.graph)
+    functions = {reader.key(f): reader.function(f) for f in proto.functions}
     if reader.findings:
         raise ModelError(reader.findings)
     return SourceModel(
@@ -48,6 +47,7 @@ def read(path: Path) -> SourceModel:
         text(proto.producer_name),
         text(proto.doc_string),
         {text(p.key): text(p.value) for p in proto.metadata_props},
+        functions,
     )
 
 
@@ -106,41 +106,17 @@ def _opset(proto: Any, path: Path) -> int:
     return opset
 
 
-def _inlined(proto: Any, path: Path) -> Any:
-    """Put the bodies of the model's own functions in the place of their calls.
-
-    Raises:
-        ModelError: functions that call each other in a circle, or that cannot be put in.
-    """
-    from onnx import inliner
-
-    calls = {(f.domain, f.name): {(n.domain, n.op_type) for n in f.node} for f in proto.functions}
-    done: set[tuple[Any, Any]] = set()
-    while len(done) < len(calls):
-        ready = {key for key, called in calls.items() if key not in done and called & calls.keys() <= done}
-        if not ready:
-            names = ", ".join(repr(text(name)) for _, name in calls.keys() - done)
-            raise ModelError.of(
-                "onnx.functions", f"the model's functions {names} call each other in a circle", where=str(path)
-            )
-        done |= ready
-    try:
-        return inliner.inline_local_functions(proto)
-    except Exception as error:  # the inliner raises its own C++ exceptions under several names
-        raise ModelError.of(
-            "onnx.functions", f"the model's functions cannot be put in: {error}", where=str(path)
-        ) from error
-
-
-class _Reader:
+class Reader:
     """Turns protobuf messages into plain objects, and collects what is wrong with them."""
 
     def __init__(self, folder: Path, opset: int) -> None:
         self.folder = folder
         self.opset = opset
         self.findings: list[Finding] = []
+        self._inside = 0  # how deep in subgraphs, which may hand sequences and optionals on
 
     def graph(self, proto: Any) -> SourceGraph:
+        """A ``GraphProto`` with its initializers."""
         graph = SourceGraph(text(proto.name))
         for tensor in proto.initializer:
             name = text(tensor.name)
@@ -169,6 +145,26 @@ class _Reader:
             self._node(node, graph)
         return graph
 
+    def key(self, proto: Any) -> FunctionKey:
+        """What calls of a function name: domain, name, overload."""
+        domain = text(proto.domain)
+        return "" if domain in _OWN_DOMAINS else domain, text(proto.name), text(proto.overload)
+
+    def function(self, proto: Any) -> SourceFunction:
+        """A ``FunctionProto``: its body, in the operator set that it names, and the defaults of its attributes."""
+        outer = self.opset
+        self.opset = next((int(o.version) for o in proto.opset_import if text(o.domain) in _OWN_DOMAINS), outer)
+        body = SourceGraph(text(proto.name))
+        body.inputs = [SourceValue(text(name), "", None) for name in proto.input]
+        body.outputs = [SourceValue(text(name), "", None) for name in proto.output]
+        for inner in proto.node:
+            self._node(inner, body)
+        defaults = SourceNode(text(proto.name), "", [], [], {})
+        for attribute in proto.attribute_proto:
+            self.attribute(attribute, defaults)
+        self.opset = outer
+        return SourceFunction(body, defaults.attributes)
+
     def _tensor(self, proto: Any, into: dict[str, Any], name: str) -> None:
         try:
             into[name] = to_array(proto, self.folder)
@@ -177,12 +173,15 @@ class _Reader:
 
     def _value(self, proto: Any) -> SourceValue:
         name = text(proto.name)
-        if proto.type.WhichOneof("value") not in ("tensor_type", None):
+        kind = proto.type.WhichOneof("value")
+        if self._inside and kind in ("sequence_type", "optional_type"):
+            return SourceValue(name, "", None)
+        if kind not in ("tensor_type", None):
             self.findings.append(
                 Finding(
                     code="onnx.value-type",
                     where=f"value '{name}'",
-                    headline=f"'{name}' is no tensor but a {proto.type.WhichOneof('value').removesuffix('_type')}",
+                    headline=f"'{name}' is no tensor but a {kind.removesuffix('_type')}",
                 )
             )
             return SourceValue(name, "", None)
@@ -209,21 +208,28 @@ class _Reader:
             {},
             "" if domain in _OWN_DOMAINS else domain,
             self.opset,
+            overload=text(proto.overload),
         )
         before = len(self.findings)
         for attribute in proto.attribute:
-            self._attribute(attribute, node)
-        if node.kind == "Constant" and not node.domain and len(node.outputs) == 1:
+            self.attribute(attribute, node)
+        constant = node.kind == "Constant" and not node.domain and len(node.outputs) == 1
+        if constant and not any(isinstance(value, AttributeReference) for value in node.attributes.values()):
             self._constant(node, graph, len(self.findings) > before)
         else:
             graph.nodes.append(node)
 
-    def _attribute(self, proto: Any, node: SourceNode) -> None:
+    def attribute(self, proto: Any, node: SourceNode) -> None:
+        """An ``AttributeProto`` as a Python value among the node's attributes."""
         name, kind = text(proto.name), proto.type
-        if kind == _TENSOR:
+        if proto.ref_attr_name:
+            node.attributes[name] = AttributeReference(text(proto.ref_attr_name))
+        elif kind == _TENSOR:
             self._tensor(proto.t, node.attributes, name)
         elif kind == _GRAPH:
+            self._inside += 1
             node.attributes[name] = self.graph(proto.g)
+            self._inside -= 1
         elif kind in (_FLOAT, _INT):
             node.attributes[name] = float(proto.f) if kind == _FLOAT else int(proto.i)
         elif kind == _STRING:
@@ -244,14 +250,13 @@ class _Reader:
     def _constant(self, node: SourceNode, graph: SourceGraph, reported: bool) -> None:
         """A Constant node is an initializer among the nodes; ``reported``: its attribute is a finding already."""
         name = node.outputs[0]
-        given = next(((k, node.attributes[k]) for k in _CONSTANT_FORMS if k in node.attributes), None)
+        value = constant_value(node)
         where = f"node '{node.label}'"
         if name in graph.constants:
             headline = f"two constants are named '{name}'"
             self.findings.append(Finding(code="onnx.duplicate-name", headline=headline, where=where))
-        if given is not None and isinstance(given[1], _CONSTANT_FORMS[given[0]]):
-            kind = np.float32 if "float" in given[0] else np.int64
-            graph.constants[name] = given[1] if isinstance(given[1], np.ndarray) else np.array(given[1], kind)
+        if value is not None:
+            graph.constants[name] = value
         elif not reported:
             headline = f"Constant '{node.label}' holds no number"
             self.findings.append(Finding(code="onnx.constant", headline=headline, where=where))

@@ -12,13 +12,22 @@ from vitrify.core.errors import ModelError, UnsupportedError
 from vitrify.core.findings import Finding
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_CONSTANT_FORMS: dict[str, type] = {
+    "value": np.ndarray,
+    "value_int": int,
+    "value_ints": list,
+    "value_float": float,
+    "value_floats": list,
+}
 
 
 @dataclass
 class SourceNode:
     """One ONNX node. ``label`` is what messages call it: its name, or its first output's when it has none.
 
-    ``group`` holds the file's nodes that this one stands for, when several were put together.
+    ``group`` holds the file's nodes that this one stands for, when several were put together. ``inside`` is the file's
+    node whose function body this one is a step of; messages name that one. ``overload`` tells functions of one name
+    apart.
     """
 
     kind: str
@@ -29,16 +38,32 @@ class SourceNode:
     domain: str = ""
     opset: int = 0
     group: tuple[SourceNode, ...] = ()
+    inside: SourceNode | None = None
+    overload: str = ""
 
     @property
     def label(self) -> str:
-        """The name, or the first output's when nameless."""
+        """The name, or the first output's when nameless; that of the user's node for a step of its body."""
+        if self.inside is not None:
+            return self.inside.label
         return self.name or next((o for o in self.outputs if o), self.kind)
 
     @property
     def full_kind(self) -> str:
         """The kind with its domain when that is not ONNX's own."""
         return f"{self.domain}::{self.kind}" if self.domain else self.kind
+
+    @property
+    def outermost(self) -> SourceNode:
+        """The file's node: this one, or the one whose body it is a step of."""
+        return self if self.inside is None else self.inside.outermost
+
+    @property
+    def shown(self) -> str:
+        """What messages call the node: kind and label, and which step of a function body it is."""
+        if self.inside is not None:
+            return f"{self.inside.shown}, step {self.kind}"
+        return f"{self.kind} '{self.label}'"
 
     def problem(self, text: str) -> ModelError:
         """An error that says what of this node is not valid."""
@@ -50,7 +75,7 @@ class SourceNode:
 
     def _finding(self, code: str, text: str, help: str) -> Finding:
         return Finding(
-            code=code, headline=f"{self.kind} '{self.label}': {text}", where=f"node '{self.label}'", help=help
+            code=code, headline=f"{self.shown}: {text}", where=f"node '{self.label}'", help=help
         )
 
     def _get(self, name: str, kinds: tuple[type, ...], default: Any, what: str) -> Any:
@@ -126,9 +151,28 @@ class SourceGraph:
                     yield node, value
 
 
+@dataclass(frozen=True)
+class AttributeReference:
+    """In a function's body: an attribute that the call gives under ``name``."""
+
+    name: str
+
+
+@dataclass
+class SourceFunction:
+    """A function: a body whose inputs, outputs and attributes the call gives, with defaults for attributes."""
+
+    body: SourceGraph
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+
+FunctionKey = tuple[str, str, str]
+"""Domain, name and overload."""
+
+
 @dataclass
 class SourceModel:
-    """An ONNX file's content."""
+    """An ONNX file's content. ``functions`` holds the model's own."""
 
     path: str
     graph: SourceGraph
@@ -136,3 +180,13 @@ class SourceModel:
     producer: str = ""
     description: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
+    functions: dict[FunctionKey, SourceFunction] = field(default_factory=dict)
+
+
+def constant_value(node: SourceNode) -> Array | None:
+    """What a Constant node holds; None when that is no number."""
+    for name, kind in _CONSTANT_FORMS.items():
+        given = node.attributes.get(name)
+        if isinstance(given, kind):
+            return given if isinstance(given, np.ndarray) else np.array(given, "f4" if "float" in name else "i8")
+    return None
