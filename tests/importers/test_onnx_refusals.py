@@ -62,8 +62,9 @@ def sequence_input() -> onnx.ModelProto:
 
 
 def conditional() -> onnx.ModelProto:
-    branch = helper.make_graph([node("Relu", ["x"], ["b"])], "branch", [], [helper.make_empty_tensor_value_info("b")])
-    nodes = [node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)]
+    branches = [helper.make_graph([made], "branch", [], [helper.make_empty_tensor_value_info("b")])
+                for made in (node("Relu", ["x"], ["b"]), node("ReduceSum", ["x"], ["b"]))]
+    nodes = [node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])]
     return model(nodes, {"x": X, "c": np.array(True)}, {}, ["y"])
 
 

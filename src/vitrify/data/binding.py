@@ -99,7 +99,7 @@ def _output(binding: OutputBinding, given: Sequence[Array]) -> Array:
         joined = joined.reshape(binding.shape)
     if np.dtype(binding.dtype) != joined.dtype:
         joined = joined.astype(binding.dtype)
-    return np.ascontiguousarray(joined)
+    return np.ascontiguousarray(joined).reshape(joined.shape)      # it would give a scalar one axis
 
 
 def _part(part: Part, value: Array) -> Array:

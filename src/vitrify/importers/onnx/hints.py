@@ -2,7 +2,6 @@
 
 _NMS = "export the model without its post-processing (Ultralytics: nms=False) and do that after the model"
 _QUANTIZED = "give the float model: Vitrify quantizes it itself"
-_LOOP = "export with fixed sizes, so that the loop is unrolled"
 
 HINTS = {
     "Erf": "it is converted as part of Gelu only: x * 0.5 * (1 + Erf(x / sqrt(2)))",
@@ -16,8 +15,6 @@ HINTS = {
     "QLinearMatMul": _QUANTIZED,
     "ConvInteger": _QUANTIZED,
     "MatMulInteger": _QUANTIZED,
-    "Loop": _LOOP,
-    "Scan": _LOOP,
     "GridSample": "cut the model before it and do the sampling on the CPU",
     "Unique": "it makes a shape that depends on the data; move it after the model",
 }

@@ -1,0 +1,128 @@
+"""The one registration of nodes that decide what is computed: branches, rounds of loops, elements of sequences.
+
+All of it is settled at import: what reaches the graph are the operators of the branches and rounds that are taken.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from vitrify.core.errors import UnsupportedError, VitrifyError
+from vitrify.importers.onnx.bundles import Absent, Bundle
+from vitrify.importers.onnx.context import POISON, Context
+from vitrify.importers.onnx.source import Array, SourceGraph, SourceNode
+from vitrify.ir import Tensor
+
+
+class Walk(Protocol):
+    """What control flow needs of the walk over the graph."""
+
+    context: Context
+    errors: list[VitrifyError]
+
+    def run(self, graph: SourceGraph) -> None:
+        """Fold or lower every node that the graph's outputs depend on."""
+
+
+Control = Callable[[Walk, SourceNode], None]
+CONTROL: dict[str, Control] = {}
+"""Every kind of control flow by ONNX operator name; filled by ``@control`` alone."""
+
+
+def control(*kinds: str) -> Callable[[Control], Control]:
+    """Register a function that carries the nodes of ``kinds`` out.
+
+    Raises:
+        TypeError: a kind is registered already.
+    """
+
+    def register(function: Control) -> Control:
+        for kind in kinds:
+            if kind in CONTROL:
+                raise TypeError(f"{kind} is carried out twice: in {CONTROL[kind].__module__} and {function.__module__}")
+            CONTROL[kind] = function
+        return function
+
+    return register
+
+
+def carry_out(walk: Walk, node: SourceNode) -> bool:
+    """Carry a node out if that is control flow, or passes on what is no tensor; False leaves it to the lowerings."""
+    found = [walk.context.values[name] for name in node.inputs if name]
+    special = any(isinstance(value, Bundle | Absent) for value in found)
+    if node.domain or not (node.kind in CONTROL or (special and node.kind == "Identity")):
+        if special:
+            raise node.problem("an input is a sequence or an optional; the operator takes tensors")
+        return False
+    if node.kind == "Identity":
+        give(walk, node, found)
+    else:
+        CONTROL[node.kind](walk, node)
+    return True
+
+
+def poison(walk: Walk, node: SourceNode) -> None:
+    """Mark the node's outputs as not made."""
+    walk.context.values.update((name, POISON) for name in node.outputs if name)
+
+
+def give(walk: Walk, node: SourceNode, results: Sequence[Any]) -> None:
+    """Give the node's outputs their values, whatever those are."""
+    plain = [r if isinstance(r, Tensor | np.ndarray) else POISON for r in results]
+    walk.context.bind(node, *plain)
+    for name, result in zip(node.outputs, results, strict=False):
+        if name and not isinstance(result, Tensor | np.ndarray):
+            walk.context.values[name] = result
+
+
+def inner(walk: Walk, graph: SourceGraph, given: Mapping[str, Any]) -> list[Any]:
+    """Run a subgraph on given inputs and return its outputs' values; names from outside are seen, not changed."""
+    context = walk.context
+    outer, node = context.values, context.node
+    context.values = ChainMap(dict(given), outer)
+    try:
+        walk.run(graph)
+        return [context.values[value.name] for value in graph.outputs]
+    finally:
+        context.values = outer
+        if node is not None:
+            context.begin(node)
+
+
+def as_flag(node: SourceNode, value: Array, what: str) -> bool:
+    """A known condition.
+
+    Raises:
+        ModelError: it is not one value.
+    """
+    if value.size != 1:
+        raise node.problem(f"{what} has {value.size} values; it must be one")
+    return bool(value.reshape(-1)[0])
+
+
+def size_of(graph: SourceGraph) -> int:
+    """The nodes of a graph and of those inside it."""
+    return len(graph.nodes) + sum(size_of(sub) for _, sub in graph.subgraphs())
+
+
+def open_condition(walk: Walk, node: SourceNode, condition: Tensor, what: str) -> UnsupportedError:
+    """Say which of the graph's inputs decide: fixing them is what helps."""
+    reached: dict[Tensor, None] = {condition: None}
+    for tensor in (waiting := [condition]):
+        fresh = [t for t in (tensor.producer.inputs if tensor.producer else ()) if t is not None and t not in reached]
+        reached.update(dict.fromkeys(fresh))
+        waiting += fresh
+    names = [t.name for t in walk.context.graph.inputs if t in reached]
+    deciding = ", ".join(map(repr, names))
+    options = " ".join(f"--value {name}=..." for name in names)
+    values = ", ".join(f"{name!r}: ..." for name in names)
+    return node.unsupported(
+        f"{what} is computed at run time" + (f", from input {deciding}" if names else ""),
+        f"fix what decides it: {options}, or vitrify.load(path, values={{{values}}}); or export the model for one case"
+        if names
+        else "export the model for one case",
+    )
