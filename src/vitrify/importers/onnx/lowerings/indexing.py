@@ -16,7 +16,6 @@ from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor
 
 GATHERED = (DType.FLOAT32, DType.INT8, DType.UINT8, DType.INT16, DType.INT32, DType.INT64, DType.BOOL)
-_ND_GATHERED = tuple(t for t in GATHERED if t is not DType.BOOL)
 
 
 @lowering("Gather")
@@ -103,7 +102,7 @@ def gather_nd(ctx: Context, node: SourceNode) -> None:
     extents = np.array(x.shape[batch : batch + depth], np.int32)
     places = indices_within(ctx, node, 1, extents)
     if batch == 0 and depth > 1:
-        y = emit_as(ctx, ops.GatherND(), [computable(ctx, x, _ND_GATHERED), places], x.dtype)
+        y = emit_as(ctx, ops.GatherND(), [computable(ctx, x, GATHERED), places], x.dtype)
         return ctx.bind(node, y)
     rows, tail = int(np.prod(x.shape[: batch + depth], dtype=np.int64)), x.shape[batch + depth :]
     flat = rows_at(ctx, places, x.shape[:batch], extents.tolist())

@@ -8,9 +8,9 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.registry import axes_of, axis_of, lowering
+from vitrify.importers.onnx.registry import axes_of, lowering
 from vitrify.importers.onnx.source import Array, SourceNode
-from vitrify.ir import DType, Operator, Tensor
+from vitrify.ir import Operator, Tensor
 
 _REDUCERS: dict[str, Callable[..., Operator]] = {
     "ReduceMean": ops.Mean,
@@ -89,25 +89,3 @@ def reduce_log_sum_exp(ctx: Context, node: SourceNode) -> None:
     y = ctx.emit(ops.Add(), [ctx.emit(ops.Log(), [total], aside=True), top])
     kept = [d for i, d in enumerate(y.shape) if node.integer("keepdims", 1) or i not in axes.tolist()]
     return ctx.bind(node, ctx.reshape(y, kept))
-
-
-@lowering("ArgMax", "ArgMin")
-def arg(ctx: Context, node: SourceNode) -> None:
-    """The place of the largest (smallest) value along an axis, the first of several equal ones."""
-    x = ctx.tensor(node, 0)
-    if node.integer("select_last_index"):
-        raise node.unsupported("select_last_index=1; the first of equal values is taken")
-    axis = axis_of(node, node.integer("axis"), len(x.shape))
-    kind = ops.ArgMax if node.kind == "ArgMax" else ops.ArgMin
-    y = ctx.emit(kind(output_type=DType.INT32.value), [x, np.array(axis, np.int32)])
-    shape = [*x.shape[:axis], 1, *x.shape[axis + 1 :]]
-    ctx.bind(node, ctx.reshape(y, shape) if node.integer("keepdims", 1) else y)
-
-
-@lowering("CumSum")
-def cumsum(ctx: Context, node: SourceNode) -> None:
-    """Running sums along an axis."""
-    x = ctx.tensor(node, 0)
-    axis = axis_of(node, int(ctx.known(node, 1, "the axis").reshape(-1)[0]), len(x.shape))
-    op = ops.Cumsum(exclusive=bool(node.integer("exclusive")), reverse=bool(node.integer("reverse")))
-    ctx.bind(node, ctx.emit(op, [x, np.array(axis, np.int32)]))

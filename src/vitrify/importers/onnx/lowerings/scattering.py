@@ -15,7 +15,7 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
 from vitrify.importers.onnx.lowerings.formula import Formula, bounded, flat_places, indices_within
-from vitrify.importers.onnx.lowerings.indexing import rows_at
+from vitrify.importers.onnx.lowerings.indexing import GATHERED, rows_at
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Operator, Tensor
@@ -122,7 +122,7 @@ def _placed(ctx: Context, node: SourceNode, data: Tensor, rows: Value, updates: 
     """Run a placing in an element type that its operators compute in."""
     formula, constant = Formula(ctx), isinstance(rows, np.ndarray)
     free = constant and reduction == "none"
-    types = tuple(DType) if free else _CHOSEN if reduction == "none" else _COMBINED
+    types = GATHERED if free else _CHOSEN if reduction == "none" else _COMBINED
     inner = data.dtype if data.dtype in types else DType.INT32
     made = Placing(ctx, node, formula.cast(data, inner), rows, formula.cast(updates, inner), reduction).result()
     return formula.cast(made, data.dtype)
@@ -229,6 +229,10 @@ def tensor_scatter(ctx: Context, node: SourceNode) -> None:
     if isinstance(starts, np.ndarray) and not circular and len(set(starts.tolist())) == 1:
         box = [*(range(d) for d in cache.shape[:axis]), range(int(starts[0]), int(starts[0]) + update.shape[axis])]
         return ctx.bind(node, _put(ctx, cache, update, box))
+    if batch == 1 and not circular and isinstance(starts, Tensor):
+        zeros = [ctx.constant(np.zeros(n, np.int32)) for n in (axis, len(cache.shape) - axis - 1)]
+        begin = Formula(ctx).joined([zeros[0], starts, zeros[1]], 0)
+        return ctx.bind(node, ctx.emit(ops.DynamicUpdateSlice(), [cache, update, begin]))
     return ctx.bind(node, _written(ctx, cache, update, starts, axis, circular))
 
 
