@@ -18,7 +18,8 @@ from vitrify.core.errors import UnsupportedError
 from vitrify.core.findings import Finding
 from vitrify.importers.onnx.bundles import Absent, Bundle
 from vitrify.importers.onnx.source import Array, SourceNode
-from vitrify.ir import DType, Graph, Operator, Origin, Source, Tensor
+from vitrify.ir import DType, Graph, Operator, Origin, Quantization, Source, Tensor
+from vitrify.ops.plain import wider
 
 Value = Tensor | Array
 _FLOATS = ("float16", "float64", "bfloat16")
@@ -55,6 +56,7 @@ class Context:
         self.values: MutableMapping[str, Value | Poison | Bundle | Absent] = {}
         self.unrolled = 0  # nodes that the rounds of loops have made so far
         self.findings: list[Finding] = []
+        self.steps: dict[str, Quantization] = {}  # the scales that constants were stored with, by ONNX name
         self.node: SourceNode | None = None
         self._constants: defaultdict[tuple[Any, ...], list[Tensor]] = defaultdict(list)
         self._named: dict[int, str] = {}  # id of an array -> its ONNX name
@@ -141,8 +143,15 @@ class Context:
     def emit_all(
         self, op: Operator, inputs: Sequence[Tensor | Array | None], *, aside: bool = False
     ) -> tuple[Tensor, ...]:
-        """Add an operator and return its outputs; ``aside`` marks a helper, which leaves the node's name to others."""
+        """Add an operator and return its outputs; ``aside`` marks a helper, which leaves the node's name to others.
+
+        Where the operator has no kernel for its inputs' element type, it computes in a wider one between two CASTs.
+        """
         tensors = [self.constant(i) if isinstance(i, np.ndarray) else i for i in inputs]
+        if op.plain is not None:
+            data = tensors[op.data]
+            if data is not None and data.dtype not in op.plain and data.quantization is None:
+                return self._emit_wider(op, op.plain, tensors, aside)
         label = self.node.label if self.node else op.kind
         named = not aside and self._counts.setdefault(f"node {label}", 0) == 0
         if named:
@@ -154,6 +163,36 @@ class Context:
         for tensor in added.outputs:
             tensor.name = self._fresh(f"{self._base}/{op.kind.lower()}")
         return added.outputs
+
+    def _emit_wider(
+        self, op: Operator, taken: frozenset[DType], tensors: Sequence[Tensor | None], aside: bool
+    ) -> tuple[Tensor, ...]:
+        """The operator in an element type that its kernel takes; what comes back wraps as small integers do."""
+        data = tensors[op.data]
+        assert data is not None
+        narrow, wide = data.dtype, wider(data.dtype, taken)
+        if wide is None:
+            assert self.node is not None
+            raise self.node.unsupported(
+                f"{op.kind} takes {', '.join(sorted(t.label for t in taken))}; it is given {data.type}",
+                "compute this part in float32 or int32",
+            )
+        wanted = op.infer(tensors)
+        inputs = [t if t is None or t.dtype is not narrow else self.cast(t, wide) for t in tensors]
+        made = self.emit_all(op, inputs, aside=aside)
+        return tuple(
+            t if t.dtype is own.dtype or own.dtype is not narrow else self.cast(t, narrow)
+            for t, own in zip(made, wanted, strict=True)
+        )
+
+    def cast(self, x: Tensor, dtype: DType) -> Tensor:
+        """``x`` in another element type; constants at once."""
+        if x.dtype is dtype:
+            return x
+        if x.data is not None and x.quantization is None and dtype.numpy is not None:
+            return self.constant(x.data.astype(dtype.numpy))
+        op = ops.Cast(in_data_type=x.dtype.value, out_data_type=dtype.value)
+        return self.emit(op, [x], aside=True)
 
     def emit(self, op: Operator, inputs: Sequence[Tensor | Array | None], *, aside: bool = False) -> Tensor:
         """Add an operator and return its only output."""

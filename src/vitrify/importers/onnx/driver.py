@@ -15,12 +15,14 @@ from vitrify.core.findings import Finding
 from vitrify.importers.onnx.checks import check, needed
 from vitrify.importers.onnx.context import POISON, Context, Poison, graph_dtype
 from vitrify.importers.onnx.controls import CONTROL, carry_out
+from vitrify.importers.onnx.expansions import expand
 from vitrify.importers.onnx.folds import FOLDS, fold
 from vitrify.importers.onnx.functions import put_in
 from vitrify.importers.onnx.hints import HINTS
 from vitrify.importers.onnx.lowerings import LOWERINGS
 from vitrify.importers.onnx.patterns import join_patterns
 from vitrify.importers.onnx.shapes import blamed, constant_inputs, static_shapes
+from vitrify.importers.onnx.shifting import shift_unsigned
 from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
 from vitrify.importers.onnx.standard import has_body, standard_body
 from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBinding, Part, Signature, Tensor
@@ -48,6 +50,7 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int] | int],
     walk.raise_problems(blamed(source.graph, shapes) if shapes else "")
     walk.outputs(source.graph)
     model = _model(source, walk.context, extents)
+    model.extras["steps"] = walk.context.steps
     model.extras["findings"] = [*notes, *walk.context.findings]
     return model
 
@@ -84,6 +87,10 @@ class _Walk:
 
     def run(self, graph: SourceGraph) -> None:
         """Fold or lower every node that the outputs depend on."""
+        findings, errors = expand(graph)
+        self.context.findings += findings
+        self.errors += errors
+        shift_unsigned(graph)
         for name, array in graph.constants.items():
             self.context.values[name] = array
             self.context.remember(name, array)

@@ -158,17 +158,3 @@ def _softmax(node: SourceNode, inputs: list[Any]) -> Array:
     axis, x = node.integer("axis", -1), inputs[0]
     powers = np.exp(x - x.max(axis, keepdims=True))
     return np.asarray(powers / powers.sum(axis, keepdims=True), x.dtype)
-
-
-@folds("DequantizeLinear")
-def _dequantize(node: SourceNode, inputs: list[Any]) -> Array:
-    """Weights that are stored as integers become what they stand for."""
-    q, scale = inputs[0], inputs[1]
-    zero = inputs[2] if len(inputs) > 2 and inputs[2] is not None else np.zeros_like(scale, np.int64)
-    if node.integer("block_size"):
-        raise node.unsupported("scales per block")
-    if scale.size > 1:
-        shape = [1] * q.ndim
-        shape[axis_at(node, q.ndim, 1)] = -1
-        scale, zero = scale.reshape(shape), zero.reshape(shape)
-    return np.asarray((q.astype(np.int64) - zero.astype(np.int64)).astype(scale.dtype) * scale, scale.dtype)
