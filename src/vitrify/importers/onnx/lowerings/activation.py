@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.context import Context
+from vitrify.importers.onnx.context import Context, Value
+from vitrify.importers.onnx.formulas import step
 from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import Array, SourceNode
@@ -45,22 +46,38 @@ for _kind, _op in _DIRECT.items():
 
 @lowering("Clip")
 def clip(ctx: Context, node: SourceNode) -> None:
-    """Bounds from attributes (up to operator set 10) or inputs."""
+    """Bounds from attributes (up to operator set 10) or inputs, known now or computed at run time."""
     x = ctx.tensor(node, 0)
-    low = ctx.known(node, 1, "the lower bound") if ctx.present(node, 1) else np.array(node.number("min", -np.inf))
-    high = ctx.known(node, 2, "the upper bound") if ctx.present(node, 2) else np.array(node.number("max", np.inf))
-    if low.size != 1 or high.size != 1:
-        raise node.problem(f"bounds of shapes {list(low.shape)} and {list(high.shape)}; they are single numbers")
-    bounds = float(low.reshape(())), float(high.reshape(()))
-    bounds = (-np.inf if bounds[0] <= -LARGEST else bounds[0], np.inf if bounds[1] >= LARGEST else bounds[1])
-    numpy_type = x.dtype.numpy
-    if bounds in _CLIPS and x.dtype.is_float:
-        return ctx.bind(node, ctx.emit(_CLIPS[bounds](), [x]))
-    if bounds[0] > -np.inf:
-        x = ctx.emit(ops.Maximum(), [x, np.array(bounds[0], numpy_type)])
-    if bounds[1] < np.inf:
-        x = ctx.emit(ops.Minimum(), [x, np.array(bounds[1], numpy_type)])
+    low, high = _bound(ctx, node, 1, "min"), _bound(ctx, node, 2, "max")
+    if x.dtype.is_float and not isinstance(low, Tensor) and not isinstance(high, Tensor):
+        bounds = -np.inf if low is None else float(low), np.inf if high is None else float(high)
+        if bounds in _CLIPS:
+            return ctx.bind(node, ctx.emit(_CLIPS[bounds](), [x]))
+    if low is not None:
+        x = ctx.emit(ops.Maximum(), [x, low])
+    if high is not None:
+        x = ctx.emit(ops.Minimum(), [x, high])
     return ctx.bind(node, x)
+
+
+def _bound(ctx: Context, node: SourceNode, index: int, name: str) -> Value | None:
+    """A bound as a scalar of the input's type; None when there is none, or it is the type's own."""
+    value = ctx.value(node, index) if ctx.present(node, index) else node.attributes.get(name)
+    if value is None:
+        return None
+    if isinstance(value, (Tensor, np.ndarray)) and value.size != 1:
+        raise node.problem(f"a bound of shape {list(value.shape)}; it is a single number")
+    if isinstance(value, Tensor):
+        return ctx.reshape(value, ())
+    dtype = ctx.tensor(node, 0).dtype
+    bound = float(np.asarray(value).reshape(()))
+    if dtype.is_float:
+        nothing = bound <= -LARGEST if name == "min" else bound >= LARGEST
+        return None if nothing else _f(bound)
+    exact = int(np.asarray(value).reshape(()))
+    span = np.iinfo(dtype.numpy)
+    nothing = exact <= span.min if name == "min" else exact >= span.max
+    return None if nothing else np.array(exact, dtype.numpy)
 
 
 @lowering("LeakyRelu")
@@ -71,14 +88,21 @@ def leaky_relu(ctx: Context, node: SourceNode) -> None:
 
 @lowering("PRelu")
 def prelu(ctx: Context, node: SourceNode) -> None:
-    """A slope per channel: PRELU on the channel-last tensor; a single slope is a LEAKY_RELU."""
-    x, slope = float_input(ctx, node, 0), ctx.known(node, 1, "the slope")
+    """A slope per channel: PRELU on the channel-last tensor; a single slope is a LEAKY_RELU.
+
+    Slopes that PRELU does not take (computed at run time, or different within a batch) are max(x, 0) + slope *
+    min(x, 0).
+    """
+    x, slope = float_input(ctx, node, 0), ctx.value(node, 1)
+    rank = len(x.shape)
+    shape = (1,) * (rank - len(slope.shape)) + tuple(slope.shape)
+    if len(shape) != rank or any(s not in (1, d) for s, d in zip(shape, x.shape, strict=True)):
+        raise node.problem(f"a slope {list(slope.shape)} does not fit the input {x.type}")
+    if isinstance(slope, Tensor) or (shape[:1] != (1,) and slope.size > 1):
+        below = step(ctx, ops.Mul, step(ctx, ops.Minimum, x, 0.0), slope)
+        return ctx.bind(node, ctx.emit(ops.Add(), [step(ctx, ops.Relu, x), below]))
     if slope.size == 1:
         return ctx.bind(node, ctx.emit(ops.LeakyRelu(alpha=float(slope.reshape(()))), [x]))
-    rank = len(x.shape)
-    shape = (1,) * (rank - slope.ndim) + slope.shape
-    if len(shape) != rank or any(s not in (1, d) for s, d in zip(shape, x.shape, strict=True)) or shape[0] != 1:
-        raise node.problem(f"a slope {list(slope.shape)} does not fit the input {x.type}")
     if rank < 3:
         return ctx.bind(node, ctx.emit(ops.Prelu(), [x, slope.reshape(shape[1:])]))
     alpha = slope.reshape(shape[1:]).transpose(*range(1, rank - 1), 0)
@@ -167,3 +191,18 @@ def thresholded_relu(ctx: Context, node: SourceNode) -> None:
     x = float_input(ctx, node, 0)
     above = ctx.emit(ops.Greater(), [x, _f(node.number("alpha", 1.0))], aside=True)
     ctx.bind(node, ctx.emit(ops.SelectV2(), [above, x, _f(0)]))
+
+
+@lowering("Shrink")
+def shrink(ctx: Context, node: SourceNode) -> None:
+    """x + bias below -lambd, x - bias above lambd, 0 between."""
+    x = ctx.tensor(node, 0)
+    bound, bias = node.number("lambd", 0.5), node.number("bias", 0.0)
+    if not x.dtype.is_float:
+        raise node.unsupported(f"its input is {x.dtype.label}; floats are converted")
+    if bias == bound and bound >= 0:
+        middle = step(ctx, ops.Maximum, step(ctx, ops.Minimum, x, bound), -bound)
+        return ctx.bind(node, ctx.emit(ops.Sub(), [x, middle]))
+    moved = x if bias == 0 else step(ctx, ops.Sub, x, step(ctx, ops.Mul, step(ctx, ops.Sign, x), bias))
+    outside = step(ctx, ops.Greater, step(ctx, ops.Abs, x), bound)
+    return ctx.bind(node, ctx.emit(ops.SelectV2(), [outside, moved, _f(0)]))

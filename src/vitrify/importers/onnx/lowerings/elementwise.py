@@ -8,7 +8,6 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Operator, Tensor
@@ -82,33 +81,6 @@ for _kind, _op in _UNARY.items():
     lowering(_kind)(_unary(_op))
 
 
-@lowering("Reciprocal")
-def reciprocal(ctx: Context, node: SourceNode) -> None:
-    """1 / x."""
-    ctx.bind(node, ctx.emit(ops.Div(), [np.array(1, np.float32), float_input(ctx, node, 0)]))
-
-
-@lowering("Pow")
-def power(ctx: Context, node: SourceNode) -> None:
-    """x ** y; the common constant exponents become cheaper operators."""
-    x, exponent = float_input(ctx, node, 0), ctx.array(node, 1)
-    if exponent is not None and exponent.size == 1:
-        value = float(exponent.reshape(-1)[0])
-        shortcuts = {
-            1.0: lambda: x,
-            2.0: lambda: ctx.emit(ops.Mul(), [x, x]),
-            0.5: lambda: ctx.emit(ops.Sqrt(), [x]),
-            3.0: lambda: ctx.emit(ops.Mul(), [ctx.emit(ops.Mul(), [x, x], aside=True), x]),
-        }
-        if value in shortcuts and exponent.ndim <= len(x.shape):
-            return ctx.bind(node, shortcuts[value]())
-        return ctx.bind(node, ctx.emit(ops.Pow(), [x, exponent.astype(np.float32)]))
-    y = ctx.tensor(node, 1)
-    if y.dtype != x.dtype:
-        y = ctx.emit(cast_op(y.dtype, x.dtype), [y], aside=True)
-    return ctx.bind(node, ctx.emit(ops.Pow(), [x, y]))
-
-
 @lowering("Mean")
 def mean(ctx: Context, node: SourceNode) -> None:
     """The mean of the inputs, element by element."""
@@ -121,11 +93,3 @@ def mean(ctx: Context, node: SourceNode) -> None:
 def cast_op(source: DType, target: DType) -> Operator:
     """CAST between two element types."""
     return ops.Cast(in_data_type=source.value, out_data_type=target.value)
-
-
-@lowering("Mod")
-def modulo(ctx: Context, node: SourceNode) -> None:
-    """Integer remainder with the divisor's sign."""
-    if node.integer("fmod"):
-        raise node.unsupported("fmod=1 (the dividend's sign) is not converted")
-    ctx.bind(node, ctx.emit(ops.FloorMod(), same_types(ctx, node)))

@@ -14,9 +14,9 @@ from vitrify.importers.onnx.source import SourceNode
 from vitrify.importers.onnx.tensors import BFLOAT16, DTYPES
 
 
-@lowering("Identity", "Dropout")
+@lowering("Identity")
 def identity(ctx: Context, node: SourceNode) -> None:
-    """The input itself; a Dropout does nothing once training is over."""
+    """The input itself."""
     ctx.bind(node, ctx.value(node, 0))
 
 
