@@ -14,9 +14,10 @@ from vitrify.ir.naming import make_names_unique
 from vitrify.passes.base import Pass, Runner
 from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.misfits import misfits
-from vitrify.passes.tables import CLEANUP, FUSION, LAYOUT, PATTERNS
+from vitrify.passes.quantized import has_steps, keep_steps
+from vitrify.passes.tables import CLEANUP, FUSION, HEADS, LAYOUT, PATTERNS
 
-ROUNDS = 4
+ROUNDS = 6
 """How often patterns, layout and clean-up may feed each other; two do for every model seen."""
 Layout = Literal["nhwc", "nchw"]
 
@@ -45,9 +46,11 @@ def _optimize(model: Model, layout: TurnLayout) -> Ledger:
     runner = Runner(model)
     for _ in range(ROUNDS):
         runner.run((*CLEANUP, *PATTERNS))
-        if not runner.apply(layout.again()):
+        if not runner.apply(layout.again()) and not runner.run(HEADS):
             break
     runner.run(FUSION)
+    if has_steps(model):
+        model.extras["findings"] = [*model.extras.get("findings", ()), *keep_steps(runner, (*CLEANUP, *FUSION))]
     for graph in model.graphs:
         make_names_unique(graph)
         inherit_origins(graph)

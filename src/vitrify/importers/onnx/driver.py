@@ -25,6 +25,7 @@ from vitrify.importers.onnx.shapes import blamed, constant_inputs, static_shapes
 from vitrify.importers.onnx.shifting import shift_unsigned
 from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
 from vitrify.importers.onnx.standard import has_body, standard_body
+from vitrify.importers.onnx.stepped import wrap_stepped
 from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBinding, Part, Signature, Tensor
 
 SHOWN_NODES = 8
@@ -90,6 +91,7 @@ class _Walk:
         findings, errors = expand(graph)
         self.context.findings += findings
         self.errors += errors
+        wrap_stepped(graph)
         shift_unsigned(graph)
         for name, array in graph.constants.items():
             self.context.values[name] = array
