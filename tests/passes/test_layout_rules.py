@@ -114,7 +114,7 @@ CASES: dict[str, tuple[Build, Callable[[Perm], bool], Callable[[Perm], bool]]] =
     "average pool": (one(ops.AveragePool2D(**POOL)), turned, turned),
     "resize": (axes(ops.ResizeBilinear(), 6, 11), turned, turned),
     "matmul": (lambda m, x: m.op(ops.BatchMatMul(), x, m.weights(2, 3, 5, 6)), lambda p: p == (0, 1, 3, 2),
-               lambda p: False),
+               lambda p: p == (0, 1, 3, 2)),
 }
 
 

@@ -13,6 +13,7 @@ from vitrify.passes.duplicates import Duplicates, SharedConstants
 from vitrify.passes.folding import FoldConstants
 from vitrify.passes.gelu import TanhGelu
 from vitrify.passes.hard_swish import HardSigmoid, HardSwish
+from vitrify.passes.heads.unroll import UnrollHeads
 from vitrify.passes.identities import Identities
 from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
 from vitrify.passes.layout.turning import TurnLayout
@@ -59,6 +60,9 @@ PATTERNS: tuple[type[Pass], ...] = (
 
 LAYOUT: tuple[type[Pass], ...] = (TurnLayout,)
 """From the source's layout to the runtime's; made with the model, whose interface remembers the source's."""
+
+HEADS: tuple[type[Pass], ...] = (UnrollHeads,)
+"""What costs more operators and pays only for TRANSPOSEs that the layout could not remove."""
 
 FUSION: tuple[type[Pass], ...] = (
     TransposeToReshape,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from vitrify import ops
 from vitrify.ir import Node, Operator, Tensor
-from vitrify.passes.layout.perms import Perm
+from vitrify.passes.layout.perms import Perm, is_identity
 from vitrify.passes.layout.rule import Anchor, Editor, LayoutRule, Layouts, rule
 from vitrify.passes.layout.rules_elementwise import KeepsLast
 
@@ -103,23 +103,27 @@ class Dense(KeepsLast):
 
 @rule
 class Multiplying(LayoutRule):
-    """BATCH_MATMUL: an exchange of the last two axes becomes an adjoint flag."""
+    """BATCH_MATMUL: an exchange of the last two axes becomes an adjoint flag, or an exchange of the operands."""
 
     kinds = (ops.BatchMatMul,)
 
     def spread(self, node: Node, anchor: Anchor) -> Layouts | None:
-        """Rows and columns of one operand exchanged; the batches stay."""
+        """Rows and columns of one operand, or of the product, exchanged; the batches stay."""
         rank = len(anchor.perm)
-        if anchor.is_output or rank < 2 or anchor.perm != _swapped(rank):
+        if rank < 2 or anchor.perm != _swapped(rank):
             return None
+        if anchor.is_output:
+            return Layouts((None, None), (anchor.perm,))
         inputs: list[Perm | None] = [None, None]
         inputs[anchor.place] = anchor.perm
         return Layouts(tuple(inputs), (tuple(range(len(node.output.shape))),))
 
     def rewrite(self, node: Node, layouts: Layouts, inputs: list[Tensor | None], editor: Editor) -> Rewritten:
-        """Flip the flag of the exchanged operand."""
+        """Flip the flag of the exchanged operand; exchange the operands, both turned, for an exchanged product."""
         op = node.op
         assert isinstance(op, ops.BatchMatMul)
+        if not is_identity(layouts.outputs[0]):
+            return replace(op, adj_x=not op.adj_y, adj_y=not op.adj_x), inputs[::-1]
         x, y = (perm is not None for perm in layouts.inputs)
         return replace(op, adj_x=op.adj_x != x, adj_y=op.adj_y != y), inputs
 
