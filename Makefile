@@ -6,7 +6,7 @@ BIN := .venv/bin
 # PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
 TORCH ?= yes
 
-.PHONY: demo test test-all lint types docs bench fuzz lock clean
+.PHONY: demo test test-all lint types docs bench zoo fuzz lock clean
 
 .venv/core: requirements/core.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
@@ -43,6 +43,19 @@ docs: .venv/dev
 
 bench: .venv/dev          ## side by side with the peers, each in its own environment
 	$(BIN)/python benchmarks/run.py
+
+.cache/zoo/venv/complete: requirements/zoo.txt requirements/torch.lock
+	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
+	@echo "setting up .cache/zoo/venv with $(PYTHON) (once, about 2 GB)"
+	@mkdir -p .cache/zoo
+	@test -x .cache/zoo/venv/bin/python || $(PYTHON) -m venv .cache/zoo/venv
+	@.cache/zoo/venv/bin/python -m pip install -q --disable-pip-version-check -r requirements/torch.lock -c requirements/zoo.txt
+	@.cache/zoo/venv/bin/python -m pip install -q --disable-pip-version-check --no-deps -r requirements/zoo.txt
+	@touch $@
+
+zoo: .venv/core .cache/zoo/venv/complete          ## export every model of the zoo, convert and compare it: docs/zoo.md
+	-@$(BIN)/python benchmarks/zoo/build.py
+	@$(BIN)/python benchmarks/zoo/check.py
 
 fuzz: .venv/dev           ## property tests and hostile files, twenty times as long
 	VITRIFY_FUZZ=20 $(BIN)/pytest -q -n 2 -m hypothesis --timeout 3600

@@ -50,7 +50,8 @@ def main() -> int:
         reason = build(entry)
         failed += bool(reason)
         size = "" if reason else f"{entry.onnx.stat().st_size / 1e6:.1f} MB"
-        print(f"{entry.name:28} {time.monotonic() - start:6.1f} s  {'FAILED ' + reason if reason else size}", flush=True)
+        said = f"FAILED {reason}" if reason else size
+        print(f"{entry.name:28} {time.monotonic() - start:6.1f} s  {said}", flush=True)
     return int(failed > 0)
 
 

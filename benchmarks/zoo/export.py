@@ -20,10 +20,18 @@ from weights import settle
 BATCHES, BATCH, KEPT = 2, 4, 3
 """Batches and samples per batch that statistics are measured on; samples kept for comparing."""
 
-# torchvision's compiled operators do not load beside the CPU build of torch; naming them lets the rest import.
-with contextlib.suppress(RuntimeError):
-    for operator in ("nms", "qnms"):
-        torch.library.define(f"torchvision::{operator}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+def import_torchvision() -> None:
+    """Import torchvision, also beside a build of torch for which its compiled operators do not load.
+
+    It then asks for two operators by name; the models of the zoo call neither.
+    """
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:
+        for name in ("nms", "qnms"):
+            torch.library.define(f"torchvision::{name}", "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        importlib.import_module("torchvision")
 
 
 def build(entry: Entry) -> torch.nn.Module:
@@ -57,6 +65,7 @@ def export(entry: Entry, net: torch.nn.Module) -> None:
 def main() -> None:
     """Build and export the model named on the command line."""
     torch.set_num_threads(1)
+    import_torchvision()
     (entry,) = entries(sys.argv[1:2])
     export(entry, build(entry))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 from table import Entry
-from torch.nn import functional as F
+from torch.nn import functional
 
 Kind = Callable[[tuple[int, ...], torch.Generator], torch.Tensor]
 
@@ -21,7 +21,7 @@ def pixels(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     picture = torch.zeros(shape)
     for cells, contrast in OCTAVES:
         coarse = torch.randn(*shape[:-2], min(cells, height), min(cells, width), generator=generator)
-        picture += contrast * F.interpolate(coarse, (height, width), mode="bilinear", align_corners=False)
+        picture += contrast * functional.interpolate(coarse, (height, width), mode="bilinear", align_corners=False)
     grain = torch.randn(shape, generator=generator)
     return (0.5 + 0.4 * picture + 0.02 * grain).clamp(0, 1)
 
@@ -42,6 +42,11 @@ def series(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return torch.cumsum(torch.randn(shape, generator=generator), 1) / math.sqrt(shape[1])
 
 
+def features(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
+    """Independent numbers of deviation one."""
+    return torch.randn(shape, generator=generator)
+
+
 def tokens(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     """Token numbers of a vocabulary of a few thousand."""
     return torch.randint(100, 5000, shape, generator=generator)
@@ -54,7 +59,7 @@ def mask(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return kept
 
 
-KINDS: dict[str, Kind] = {k.__name__: k for k in (pixels, imagenet, signed, series, tokens, mask)}
+KINDS: dict[str, Kind] = {k.__name__: k for k in (pixels, imagenet, signed, series, features, tokens, mask)}
 
 
 def draw(entry: Entry, count: int, seed: int) -> tuple[torch.Tensor, ...]:

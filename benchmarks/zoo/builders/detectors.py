@@ -1,11 +1,17 @@
-"""One-stage detectors beside YOLO, at the size of their descriptions; boxes are decoded, suppression is left outside."""
+"""One-stage detectors beside YOLO, at the size of their descriptions; boxes are decoded, suppression is outside."""
 
 from __future__ import annotations
 
 import torch
-from builders.layers import cells, conv, separable
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
+
+from builders.layers import cells, conv, separable
+
+
+def leaky() -> nn.Module:
+    """NanoDet's activation."""
+    return nn.LeakyReLU(0.1)
 
 
 class ChannelSplit(nn.Module):
@@ -15,10 +21,10 @@ class ChannelSplit(nn.Module):
         super().__init__()
         half, self.stride = o // 2, stride
         into = i if stride == 2 else i // 2
-        act = lambda: nn.LeakyReLU(0.1)  # noqa: E731
-        self.through = nn.Sequential(conv(into, half, 1, activation=act), conv(half, half, 3, stride, half, activation=None),
-                                     conv(half, half, 1, activation=act))
-        self.around = nn.Sequential(conv(i, i, 3, 2, i, activation=None), conv(i, half, 1, activation=act)) \
+        self.through = nn.Sequential(conv(into, half, 1, activation=leaky),
+                                     conv(half, half, 3, stride, half, activation=None),
+                                     conv(half, half, 1, activation=leaky))
+        self.around = nn.Sequential(conv(i, i, 3, 2, i, activation=None), conv(i, half, 1, activation=leaky)) \
             if stride == 2 else nn.Identity()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -36,8 +42,9 @@ class Ghost(nn.Module):
 
     def __init__(self, i: int, o: int):
         super().__init__()
-        act = lambda: nn.LeakyReLU(0.1)  # noqa: E731
-        self.main, self.cheap = conv(i, o // 2, 1, activation=act), conv(o // 2, o // 2, 3, groups=o // 2, activation=act)
+        half = o // 2
+        self.main = conv(i, half, 1, activation=leaky)
+        self.cheap = conv(half, half, 3, groups=half, activation=leaky)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         main = self.main(x)
@@ -49,18 +56,17 @@ class NanoDet(nn.Module):
 
     def __init__(self, classes: int = 80, width: int = 96, reach: int = 8):
         super().__init__()
-        act = lambda: nn.LeakyReLU(0.1)  # noqa: E731
-        self.stem = nn.Sequential(conv(3, 24, 3, 2, activation=act), nn.MaxPool2d(3, 2, 1))
+        self.stem = nn.Sequential(conv(3, 24, 3, 2, activation=leaky), nn.MaxPool2d(3, 2, 1))
         sizes = ((24, 116, 4), (116, 232, 8), (232, 464, 4))
         self.stages = nn.ModuleList(nn.Sequential(ChannelSplit(i, o, 2), *(ChannelSplit(o, o, 1) for _ in range(n - 1)))
                                     for i, o, n in sizes)
-        self.reduce = nn.ModuleList(conv(o, width, 1, activation=act) for _, o, _ in sizes)
+        self.reduce = nn.ModuleList(conv(o, width, 1, activation=leaky) for _, o, _ in sizes)
         self.ups = nn.ModuleList(Ghost(2 * width, width) for _ in range(2))
-        self.downs = nn.ModuleList(separable(width, width, 5, 2, act) for _ in range(2))
+        self.downs = nn.ModuleList(separable(width, width, 5, 2, leaky) for _ in range(2))
         self.outs = nn.ModuleList(Ghost(2 * width, width) for _ in range(2))
-        self.extra = nn.ModuleList(separable(width, width, 5, 2, act) for _ in range(2))
-        self.towers = nn.ModuleList(nn.Sequential(separable(width, width, 5, activation=act),
-                                                  separable(width, width, 5, activation=act)) for _ in range(4))
+        self.extra = nn.ModuleList(separable(width, width, 5, 2, leaky) for _ in range(2))
+        self.towers = nn.ModuleList(nn.Sequential(separable(width, width, 5, activation=leaky),
+                                                  separable(width, width, 5, activation=leaky)) for _ in range(4))
         self.last = nn.ModuleList(nn.Conv2d(width, classes + 4 * reach, 1) for _ in range(4))
         self.classes, self.reach = classes, reach
         self.register_buffer("distances", torch.arange(float(reach)))
@@ -72,8 +78,8 @@ class NanoDet(nn.Module):
             y = stage(y)
             features.append(reduce(y))
         first, middle, late = features
-        inner = self.ups[0](torch.cat((F.interpolate(late, scale_factor=2.0, mode="bilinear"), middle), 1))
-        outs = [self.ups[1](torch.cat((F.interpolate(inner, scale_factor=2.0, mode="bilinear"), first), 1))]
+        inner = self.ups[0](torch.cat((functional.interpolate(late, scale_factor=2.0, mode="bilinear"), middle), 1))
+        outs = [self.ups[1](torch.cat((functional.interpolate(inner, scale_factor=2.0, mode="bilinear"), first), 1))]
         for down, join, other in zip(self.downs, self.outs, (inner, late), strict=True):
             outs.append(join(torch.cat((down(outs[-1]), other), 1)))
         return [*outs, self.extra[0](late) + self.extra[1](outs[-1])]
@@ -83,8 +89,8 @@ class NanoDet(nn.Module):
         for feature, tower, last, stride in zip(self.pyramid(x), self.towers, self.last, (8, 16, 32, 64), strict=True):
             y = last(tower(feature)).flatten(2).permute(0, 2, 1)
             classes, sides = y.split((self.classes, 4 * self.reach), -1)
-            reach = F.softmax(sides.reshape(*sides.shape[:2], 4, self.reach), -1)
-            reach = F.linear(reach, self.distances[None]).squeeze(-1) * stride
+            reach = functional.softmax(sides.reshape(*sides.shape[:2], 4, self.reach), -1)
+            reach = functional.linear(reach, self.distances[None]).squeeze(-1) * stride
             centres = cells(*feature.shape[2:])[None] * stride
             boxes.append(torch.cat((centres - reach[..., :2], centres + reach[..., 2:]), -1))
             scores.append(classes.sigmoid())
@@ -100,7 +106,7 @@ class Fusion(nn.Module):
         self.conv = separable(width, width, activation=nn.SiLU)
 
     def forward(self, *features: torch.Tensor) -> torch.Tensor:
-        weights = F.relu(self.weights)
+        weights = functional.relu(self.weights)
         weights = weights / (weights.sum() + 1e-4)
         return self.conv(sum(w * f for w, f in zip(weights, features, strict=True)))
 
@@ -116,10 +122,10 @@ class BiFpn(nn.Module):
     def forward(self, features: list[torch.Tensor]) -> list[torch.Tensor]:
         up = [features[-1]]
         for fuse, feature in zip(self.ups, features[-2::-1], strict=True):
-            up.append(fuse(feature, F.interpolate(up[-1], size=feature.shape[2:])))
+            up.append(fuse(feature, functional.interpolate(up[-1], size=feature.shape[2:])))
         outs, inner = [up[-1]], up[-2::-1]
         for k, fuse in enumerate(self.downs):
-            down = F.max_pool2d(outs[-1], 3, 2, 1)
+            down = functional.max_pool2d(outs[-1], 3, 2, 1)
             outs.append(fuse(features[k + 1], inner[k], down) if k < 3 else fuse(features[-1], down))
         return outs
 
@@ -136,8 +142,8 @@ class EfficientDet(nn.Module):
         self.reduce = nn.ModuleList(conv(i, width, 1, activation=None) for i in (*widths, widths[-1]))
         self.layers = nn.ModuleList(BiFpn(width) for _ in range(3))
         self.class_convs, self.box_convs = (
-            nn.ModuleList(nn.Sequential(nn.Conv2d(width, width, 3, 1, 1, groups=width, bias=False), nn.Conv2d(width, width, 1))
-                          for _ in range(3)) for _ in range(2))
+            nn.ModuleList(nn.Sequential(nn.Conv2d(width, width, 3, 1, 1, groups=width, bias=False),
+                                        nn.Conv2d(width, width, 1)) for _ in range(3)) for _ in range(2))
         self.class_norms, self.box_norms = (
             nn.ModuleList(nn.ModuleList(nn.BatchNorm2d(width) for _ in range(3)) for _ in range(5)) for _ in range(2))
         self.class_last = nn.Conv2d(width, 9 * classes, 3, 1, 1)
@@ -148,14 +154,14 @@ class EfficientDet(nn.Module):
     def tower(self, x: torch.Tensor, convs: nn.ModuleList, norms: nn.ModuleList) -> torch.Tensor:
         """Run the shared convolutions with one level's norms."""
         for layer, norm in zip(convs, norms, strict=True):
-            x = F.silu(norm(layer(x)))
+            x = functional.silu(norm(layer(x)))
         return x
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         found = list(self.backbone(x))
         features = [r(f) for r, f in zip(self.reduce, (*found, found[-1]), strict=True)]
-        features[3] = F.max_pool2d(features[3], 3, 2, 1)
-        features.append(F.max_pool2d(features[3], 3, 2, 1))
+        features[3] = functional.max_pool2d(features[3], 3, 2, 1)
+        features.append(functional.max_pool2d(features[3], 3, 2, 1))
         for layer in self.layers:
             features = layer(features)
         scores, boxes = [], []
@@ -182,7 +188,8 @@ def efficientdet_anchors(size: int) -> torch.Tensor:
         centres = (cells(size // stride, size // stride).flip(-1) + 0.5) * stride
         shapes = torch.tensor([(4 * stride * s * h, 4 * stride * s * w) for s in (1, 2 ** (1 / 3), 2 ** (2 / 3))
                                for h, w in ((1, 1), (0.7, 1.4), (1.4, 0.7))])
-        rows.append(torch.cat((centres[:, None].expand(-1, 9, 2), shapes[None].expand(len(centres), 9, 2)), -1).reshape(-1, 4))
+        boxes = torch.cat((centres[:, None].expand(-1, 9, 2), shapes[None].expand(len(centres), 9, 2)), -1)
+        rows.append(boxes.reshape(-1, 4))
     return torch.cat(rows)
 
 
@@ -204,7 +211,7 @@ class CenterNet(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         y = self.ups(self.backbone(x)[0])
         heat = self.heat(y).sigmoid()
-        peaks = (F.max_pool2d(heat, 3, 1, 1) == heat).float() * heat
+        peaks = (functional.max_pool2d(heat, 3, 1, 1) == heat).float() * heat
         return peaks, self.sizes(y), self.offsets(y)
 
 
@@ -229,9 +236,9 @@ class SsdLite(nn.Module):
         found = self.head(list(self.backbone(x).values()))
         offsets = found["bbox_regression"]
         centres = offsets[..., :2] / 10 * self.sizes + self.centres
-        sizes = torch.clamp(offsets[..., 2:] / 5, max=4.135) .exp() * self.sizes
+        sizes = torch.clamp(offsets[..., 2:] / 5, max=4.135).exp() * self.sizes
         boxes = torch.cat((centres - 0.5 * sizes, centres + 0.5 * sizes), -1)
-        return F.softmax(found["cls_logits"], -1), boxes
+        return functional.softmax(found["cls_logits"], -1), boxes
 
 
 def nanodet() -> nn.Module:

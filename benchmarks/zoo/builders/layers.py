@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
 
 def conv(i: int, o: int, kernel: int = 3, stride: int = 1, groups: int = 1, dilation: int = 1,
-         activation: type[nn.Module] | None = nn.ReLU) -> nn.Sequential:
+         activation: Callable[[], nn.Module] | None = nn.ReLU) -> nn.Sequential:
     """Convolution that keeps the size at stride 1, BatchNorm, activation."""
     padding = (kernel - 1) // 2 * dilation
     layers = [nn.Conv2d(i, o, kernel, stride, padding, dilation, groups, bias=False), nn.BatchNorm2d(o)]
@@ -15,7 +17,7 @@ def conv(i: int, o: int, kernel: int = 3, stride: int = 1, groups: int = 1, dila
 
 
 def separable(i: int, o: int, kernel: int = 3, stride: int = 1,
-              activation: type[nn.Module] | None = nn.ReLU) -> nn.Sequential:
+              activation: Callable[[], nn.Module] | None = nn.ReLU) -> nn.Sequential:
     """A depthwise convolution, then a pointwise one."""
     return nn.Sequential(conv(i, i, kernel, stride, i, activation=activation), conv(i, o, 1, activation=activation))
 

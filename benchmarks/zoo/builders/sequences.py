@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 
 def conv(i: int, o: int, kernel: int | tuple[int, int], stride: int = 1, padding: int | tuple[int, int] = 0,
@@ -26,7 +28,7 @@ class DsCnn(nn.Module):
         self.classes = nn.Linear(channels, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.softmax(self.classes(F.adaptive_avg_pool2d(self.layers(x), 1).flatten(1)), -1)
+        return torch.softmax(self.classes(functional.adaptive_avg_pool2d(self.layers(x), 1).flatten(1)), -1)
 
 
 class Wav2Letter(nn.Module):
@@ -42,7 +44,7 @@ class Wav2Letter(nn.Module):
         self.letters = nn.Conv1d(2000, letters, 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return F.log_softmax(self.letters(self.layers(x.transpose(1, 2))), 1)
+        return functional.log_softmax(self.letters(self.layers(x.transpose(1, 2))), 1)
 
 
 class Crnn(nn.Module):
@@ -105,9 +107,9 @@ class CausalBlock(nn.Module):
         self.around = nn.Conv1d(i, o, 1) if i != o else nn.Identity()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = F.relu(self.first(x)[:, :, :-self.past])      # the padding behind the present is cut off again
-        y = F.relu(self.second(y)[:, :, :-self.past])
-        return F.relu(y + self.around(x))
+        y = functional.relu(self.first(x)[:, :, :-self.past])      # the padding behind the present is cut off again
+        y = functional.relu(self.second(y)[:, :, :-self.past])
+        return functional.relu(y + self.around(x))
 
 
 class Tcn(nn.Module):
@@ -116,7 +118,7 @@ class Tcn(nn.Module):
     def __init__(self, features: int = 16, channels: int = 64, outputs: int = 10):
         super().__init__()
         sizes = [features, *[channels] * 7]
-        self.blocks = nn.Sequential(*(CausalBlock(i, o, 3, 2 ** k) for k, (i, o) in enumerate(zip(sizes, sizes[1:]))))
+        self.blocks = nn.Sequential(*(CausalBlock(i, o, 3, 2 ** k) for k, (i, o) in enumerate(pairwise(sizes))))
         self.outputs = nn.Linear(channels, outputs)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

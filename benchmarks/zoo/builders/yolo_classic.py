@@ -6,10 +6,11 @@ Sizes follow the published descriptions of the smallest members. The code is thi
 from __future__ import annotations
 
 import torch
-from builders.layers import cells, conv, separable
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 from weights import observe, rescale
+
+from builders.layers import cells, conv, separable
 
 ANCHORS = (((10, 13), (16, 30), (33, 23)), ((30, 61), (62, 45), (59, 119)), ((116, 90), (156, 198), (373, 326)))
 STRIDES = (8, 16, 32)
@@ -60,7 +61,7 @@ class Pyramid(nn.Module):
         parts = [self.one(x)]
         for k in (5, 9, 13):
             source, size = (parts[-1], 5) if self.serial else (parts[0], k)
-            parts.append(F.max_pool2d(source, size, 1, size // 2))
+            parts.append(functional.max_pool2d(source, size, 1, size // 2))
         return self.joined(torch.cat(parts, 1))
 
 
@@ -79,9 +80,9 @@ class Focus(nn.Module):
 class CspNet(nn.Module):
     """The backbone and neck of YOLOv5 and YOLOX, width 0.25 and depth 0.33."""
 
-    def __init__(self, stem: nn.Module, serial: bool, depthwise: bool = False, widths: tuple[int, ...] = (16, 32, 64, 128, 256)):
+    def __init__(self, stem: nn.Module, serial: bool, depthwise: bool = False):
         super().__init__()
-        a, b, c, d, e = widths
+        a, b, c, d, e = 16, 32, 64, 128, 256
         def down(i: int, o: int) -> nn.Module:
             return separable(i, o, 3, 2, nn.SiLU) if depthwise else conv(i, o, 3, 2, activation=nn.SiLU)
         def csp(i: int, o: int, count: int = 1, add: bool = True) -> nn.Module:
@@ -100,8 +101,8 @@ class CspNet(nn.Module):
         early = self.early(self.stem(x))
         middle = self.middle(early)
         late = self.late_one(self.late(middle))
-        middle = self.middle_one(self.up_middle(torch.cat((F.interpolate(late, scale_factor=2.0), middle), 1)))
-        first = self.up_early(torch.cat((F.interpolate(middle, scale_factor=2.0), early), 1))
+        middle = self.middle_one(self.up_middle(torch.cat((functional.interpolate(late, scale_factor=2.0), middle), 1)))
+        first = self.up_early(torch.cat((functional.interpolate(middle, scale_factor=2.0), early), 1))
         second = self.out_middle(torch.cat((self.down_early(first), middle), 1))
         return [first, second, self.out_late(torch.cat((self.down_middle(second), late), 1))]
 
@@ -131,7 +132,7 @@ class TinySpp(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         one = self.one(x)
-        pooled = [F.max_pool2d(one, k, 1, k // 2) for k in (13, 9, 5)]
+        pooled = [functional.max_pool2d(one, k, 1, k // 2) for k in (13, 9, 5)]
         return self.joined(torch.cat((self.pooled(torch.cat((*pooled, one), 1)), self.around(x)), 1))
 
 
@@ -147,7 +148,8 @@ class TinySeven(nn.Module):
         self.late_one, self.middle_side = conv(256, 128, 1, activation=leaky), conv(256, 128, 1, activation=leaky)
         self.middle_one, self.early_side = conv(128, 64, 1, activation=leaky), conv(128, 64, 1, activation=leaky)
         self.up_middle, self.up_early = Elan(256, 64, 128), Elan(128, 32, 64)
-        self.down_early, self.down_middle = conv(64, 128, 3, 2, activation=leaky), conv(128, 256, 3, 2, activation=leaky)
+        self.down_early = conv(64, 128, 3, 2, activation=leaky)
+        self.down_middle = conv(128, 256, 3, 2, activation=leaky)
         self.out_middle, self.out_late = Elan(256, 64, 128), Elan(512, 128, 256)
         self.outs = nn.ModuleList(conv(i, 2 * i, activation=leaky) for i in (64, 128, 256))
 
@@ -155,9 +157,9 @@ class TinySeven(nn.Module):
         early = self.early(x)
         middle = self.middle(early)
         late = self.late(middle)
-        up = F.interpolate(self.late_one(late), scale_factor=2.0)
+        up = functional.interpolate(self.late_one(late), scale_factor=2.0)
         middle = self.up_middle(torch.cat((self.middle_side(middle), up), 1))
-        up = F.interpolate(self.middle_one(middle), scale_factor=2.0)
+        up = functional.interpolate(self.middle_one(middle), scale_factor=2.0)
         first = self.up_early(torch.cat((self.early_side(early), up), 1))
         second = self.out_middle(torch.cat((self.down_early(first), middle), 1))
         third = self.out_late(torch.cat((self.down_middle(second), late), 1))
@@ -196,7 +198,7 @@ class DecoupledHead(nn.Module):
     def __init__(self, net: nn.Module, widths: tuple[int, ...], hidden: int = 64, classes: int = 80):
         super().__init__()
         def tower() -> nn.Module:
-            return nn.Sequential(separable(hidden, hidden, activation=nn.SiLU), separable(hidden, hidden, activation=nn.SiLU))
+            return nn.Sequential(*(separable(hidden, hidden, activation=nn.SiLU) for _ in range(2)))
         self.net = net
         self.stems = nn.ModuleList(conv(w, hidden, 1, activation=nn.SiLU) for w in widths)
         self.class_towers, self.box_towers = (nn.ModuleList(tower() for _ in widths) for _ in range(2))
