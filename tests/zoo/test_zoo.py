@@ -62,7 +62,7 @@ def test_every_builder_is_used() -> None:
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(SystemExit, match="not in models.toml: no_such_model"):
+    with pytest.raises(SystemExit, match=r"not in models\.toml: no_such_model"):
         table.entries(["no_such_model"])
 
 
