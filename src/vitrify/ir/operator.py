@@ -51,6 +51,10 @@ class Operator:
     """How it is quantized to int8; None when the runtime has no int8 kernel for it."""
     int8_problem: ClassVar[str] = ""
     """What the runtime does with int8 tensors when there is no int8 kernel: it "refuses int8", for instance."""
+    plain: ClassVar[frozenset[DType] | None] = None
+    """The element types that the kernel takes without quantization; None where all, or nothing but float32, is used."""
+    data: ClassVar[int] = 0
+    """The input whose element type that is; others of its type go with it."""
     versions: ClassVar[dict[DType, int]] = {}
     """The version that each element type of the first input needs; 1 for all others."""
 

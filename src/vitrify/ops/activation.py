@@ -14,7 +14,7 @@ from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import operator
-from vitrify.ops import legality, versions
+from vitrify.ops import legality, plain, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, given
 from vitrify.ops.elementwise import Elementwise
 from vitrify.ops.int8 import Int8Rule
@@ -26,6 +26,7 @@ class Relu(Elementwise):
     """max(x, 0)."""
 
     name = "RELU"
+    plain = plain.types("float32")
     int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.UINT8: 2, DType.INT16: 3}
 
@@ -39,6 +40,7 @@ class Relu6(Elementwise):
     """x held within 0 and 6."""
 
     name = "RELU6"
+    plain = plain.types("float32")
     int8 = Int8Rule()
     versions = versions.INT8_INT16
 
@@ -52,6 +54,7 @@ class ReluN1To1(Elementwise):
     """x held within -1 and 1."""
 
     name = "RELU_N1_TO_1"
+    plain = plain.types("float32")
     int8 = Int8Rule()
 
     def compute(self, x: Array) -> Array:
@@ -64,6 +67,7 @@ class Relu0To1(Elementwise):
     """x held within 0 and 1."""
 
     name = "RELU_0_TO_1"
+    plain = plain.types("float32")
     int8 = Int8Rule()
 
     def compute(self, x: Array) -> Array:
@@ -76,6 +80,7 @@ class LeakyRelu(Elementwise):
     """x where x > 0, else alpha * x."""
 
     name = "LEAKY_RELU"
+    plain = plain.types("float32")
     options = "LeakyReluOptions"
     int8 = Int8Rule()
     versions = {DType.INT16: 2}
@@ -91,6 +96,7 @@ class Prelu(Elementwise):
     """x where x >= 0, else alpha * x; inputs x and alpha, which broadcasts to x's shape."""
 
     name = "PRELU"
+    plain = plain.types("float32")
     int8 = Int8Rule()
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
@@ -117,6 +123,7 @@ class Elu(Elementwise):
     """x where x >= 0, else exp(x) - 1."""
 
     name = "ELU"
+    plain = plain.types("float32")
     int8 = Int8Rule()
 
     def compute(self, x: Array) -> Array:
@@ -129,6 +136,7 @@ class Logistic(Elementwise):
     """1 / (1 + exp(-x))."""
 
     name = "LOGISTIC"
+    plain = plain.types("float32")
     int8 = Int8Rule(output=(1 / 256, -128))
     versions = versions.INT8_INT16
 
@@ -142,6 +150,7 @@ class Tanh(Elementwise):
     """The hyperbolic tangent."""
 
     name = "TANH"
+    plain = plain.types("float32")
     int8 = Int8Rule(output=(1 / 128, 0))
     versions = versions.INT8_INT16
 
@@ -155,6 +164,7 @@ class HardSwish(Elementwise):
     """x * relu6(x + 3) / 6."""
 
     name = "HARD_SWISH"
+    plain = plain.types("float32")
     options = "HardSwishOptions"
     int8 = Int8Rule()
 
@@ -177,6 +187,7 @@ class Gelu(Elementwise):
     """
 
     name = "GELU"
+    plain = plain.types("float32")
     options = "GeluOptions"
     int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.UINT8: 2}

@@ -14,7 +14,7 @@ from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import legality, versions
+from vitrify.ops import legality, plain, versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect, given
 from vitrify.ops.elementwise import BinaryElementwise
@@ -39,6 +39,7 @@ class Add(BinaryElementwise):
     """The sum."""
 
     name = "ADD"
+    plain = plain.types("int16 int32 int64 float32")
     options = "AddOptions"
     int8 = Int8Rule()
     fused_activation_function: Activation = Activation.NONE
@@ -68,6 +69,7 @@ class Sub(BinaryElementwise):
     """The difference."""
 
     name = "SUB"
+    plain = plain.types("int32 int64 float32")
     options = "SubOptions"
     int8 = Int8Rule()
     fused_activation_function: Activation = Activation.NONE
@@ -101,6 +103,7 @@ class Mul(BinaryElementwise):
     """The product."""
 
     name = "MUL"
+    plain = plain.types("int16 int32 int64 float32")
     options = "MulOptions"
     int8 = Int8Rule()
     fused_activation_function: Activation = Activation.NONE
@@ -130,6 +133,7 @@ class Div(BinaryElementwise):
     """The quotient; integers are divided towards zero."""
 
     name = "DIV"
+    plain = plain.types("int32 float32")
     options = "DivOptions"
     int8 = Int8Rule()
     fused_activation_function: Activation = Activation.NONE
@@ -148,6 +152,7 @@ class Maximum(BinaryElementwise):
     """The larger value."""
 
     name = "MAXIMUM"
+    plain = plain.types("int8 uint8 int16 int32 int64 float32")
     options = "MaximumMinimumOptions"
     int8 = Int8Rule(same_scale=(0, 1))
 
@@ -169,6 +174,7 @@ class Minimum(BinaryElementwise):
     """The smaller value."""
 
     name = "MINIMUM"
+    plain = plain.types("int8 uint8 int16 int32 int64 float32")
     options = "MaximumMinimumOptions"
     int8 = Int8Rule(same_scale=(0, 1))
 
@@ -190,6 +196,7 @@ class Pow(BinaryElementwise):
     """The first input to the power of the second."""
 
     name = "POW"
+    plain = plain.types("float32 int32")
     options = "PowOptions"
     int8_problem = "refuses int8"
 
@@ -204,6 +211,7 @@ class SquaredDifference(BinaryElementwise):
     """The square of the difference."""
 
     name = "SQUARED_DIFFERENCE"
+    plain = plain.types("int32 float32")
     options = "SquaredDifferenceOptions"
     int8 = Int8Rule()
     versions = versions.INT8
@@ -226,6 +234,7 @@ class FloorDiv(BinaryElementwise):
     """The quotient, rounded down."""
 
     name = "FLOOR_DIV"
+    plain = plain.types("int8 int16 int32 float32")
     options = "FloorDivOptions"
     int8_problem = "computes with the steps themselves, without scale and zero point"
     versions = {DType.FLOAT32: 2, DType.INT8: 3, DType.INT16: 3}
@@ -240,6 +249,7 @@ class FloorMod(BinaryElementwise):
     """The rest of the quotient that is rounded down; it has the divisor's sign."""
 
     name = "FLOOR_MOD"
+    plain = plain.types("int8 int16 int32 int64 float32")
     options = "FloorModOptions"
     int8_problem = "computes with the steps themselves, without scale and zero point"
     versions = {DType.INT8: 2, DType.INT16: 2}
@@ -254,6 +264,7 @@ class Atan2(BinaryElementwise):
     """The angle of the point (second input, first input)."""
 
     name = "ATAN2"
+    plain = plain.types("float32")
     options = "ATan2Options"
     int8_problem = "refuses int8"
 
@@ -267,6 +278,7 @@ class BitwiseXor(BinaryElementwise):
     """Bits that are set in exactly one of both."""
 
     name = "BITWISE_XOR"
+    plain = plain.types("int8 uint8 int16 uint16 int32")
     options = "BitwiseXorOptions"
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -279,6 +291,7 @@ class RightShift(BinaryElementwise):
     """The first input shifted right by the second; keeps the sign."""
 
     name = "RIGHT_SHIFT"
+    plain = plain.types("int8 uint8 int16 uint16 int32")
     options = "RightShiftOptions"
 
     def compute(self, a: Array, b: Array) -> Array:
@@ -291,6 +304,7 @@ class AddN(Operator):
     """The sum of any number of inputs of one type and shape."""
 
     name = "ADD_N"
+    plain = plain.types("int32 float32")
     options = "AddNOptions"
     int8_problem = "refuses int8"
 

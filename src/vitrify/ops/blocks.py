@@ -10,7 +10,7 @@ import numpy as np
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import plain, versions
 from vitrify.ops.base import (
     Array,
     Arrays,
@@ -31,6 +31,7 @@ class SpaceToDepth(Operator):
     """Blocks of pixels become channels: [N,H,W,C] to [N,H/b,W/b,b*b*C]."""
 
     name = "SPACE_TO_DEPTH"
+    plain = plain.types("int8 uint8 int32 int64 float32")
     options = "SpaceToDepthOptions"
     int8 = Int8Rule(same_scale=(0,))
     versions = versions.INT8
@@ -60,6 +61,7 @@ class DepthToSpace(Operator):
     """Channels become blocks of pixels: [N,H,W,b*b*C] to [N,H*b,W*b,C]."""
 
     name = "DEPTH_TO_SPACE"
+    plain = plain.types("int8 uint8 int32 int64 float32")
     options = "DepthToSpaceOptions"
     int8 = Int8Rule(same_scale=(0,))
     versions = versions.INT8

@@ -11,7 +11,7 @@ import numpy as np
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import plain, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, axis_of, constant_ints, expect, given, refuse
 from vitrify.ops.int8 import Int8Rule
 
@@ -21,6 +21,7 @@ class Gather(Operator):
     """Slices of x along an axis; inputs x, indices, whose first ``batch_dims`` axes go along with x's."""
 
     name = "GATHER"
+    plain = plain.types("bool int8 uint8 int16 int32 int64 float32")
     options = "GatherOptions"
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
     axis: int = 0
@@ -68,6 +69,7 @@ class GatherND(Operator):
     """Elements or slices of x; the last axis of the indices (input 1) runs over x's first axes."""
 
     name = "GATHER_ND"
+    plain = plain.types("bool int8 uint8 int16 int32 int64 float32")
     options = "GatherNdOptions"
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
@@ -100,6 +102,7 @@ class ScatterND(Operator):
     """Zeros with updates added at indices; inputs indices, updates, shape (constant)."""
 
     name = "SCATTER_ND"
+    plain = plain.types("bool int8 uint8 int32 int64 float32")
     options = "ScatterNdOptions"
     int8_problem = "computes with the steps themselves, without scale and zero point"
 
@@ -154,6 +157,7 @@ class TopKV2(Operator):
     """The k largest values along the last axis and their positions; inputs x, k (constant)."""
 
     name = "TOPK_V2"
+    plain = plain.types("int8 uint8 int16 int32 int64 float32")
     options = "TopKV2Options"
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
@@ -213,6 +217,7 @@ class ReverseSequence(Operator):
     """The first elements of each batch backwards; inputs x, lengths, one for each batch."""
 
     name = "REVERSE_SEQUENCE"
+    plain = plain.types("uint8 int16 int32 int64 float32")
     options = "ReverseSequenceOptions"
     int8_problem = "refuses int8"
     seq_dim: int = 0

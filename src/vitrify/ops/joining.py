@@ -10,7 +10,7 @@ import numpy as np
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import plain, versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, Shape, TensorType, axis_of, constant_ints, expect, given
 from vitrify.ops.elementwise import activate
@@ -25,6 +25,7 @@ class Concatenation(Operator):
     """Any number of inputs joined along an axis that they have."""
 
     name = "CONCATENATION"
+    plain = plain.types("bool int8 uint8 int16 int32 int64 float32")
     options = "ConcatenationOptions"
     int8 = Int8Rule(same_scale=(0,), variadic=True)
     versions = {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4}
@@ -55,6 +56,7 @@ class Pack(Operator):
     """Inputs of one shape stacked along a new axis."""
 
     name = "PACK"
+    plain = plain.types("int8 uint8 int16 int32 int64 float32")
     options = "PackOptions"
     int8 = Int8Rule(same_scale=(0,), variadic=True)
     versions = {DType.INT8: 2, DType.INT16: 3, DType.UINT32: 4}
@@ -80,6 +82,7 @@ class Unpack(Operator):
     """One output for each index of an axis, without that axis."""
 
     name = "UNPACK"
+    plain = plain.types("bool int8 uint8 int16 int32 float32")
     options = "UnpackOptions"
     int8 = Int8Rule(same_scale=(0,))
     versions = {DType.INT8: 2, DType.UINT8: 2, DType.BOOL: 3, DType.INT16: 4}
@@ -104,6 +107,8 @@ class Split(Operator):
     """Equal parts along an axis; inputs axis (constant), x."""
 
     name = "SPLIT"
+    data = 1
+    plain = plain.types("int8 uint8 int16 int32 int64 float32")
     options = "SplitOptions"
     int8 = Int8Rule(same_scale=(1,), keep=(0,))
     num_splits: int = 0
@@ -138,6 +143,7 @@ class SplitV(Operator):
     """Parts of given sizes along an axis; inputs x, sizes (constant, one may be -1), axis (constant)."""
 
     name = "SPLIT_V"
+    plain = plain.types("int8 uint8 int16 int32 int64 float32")
     options = "SplitVOptions"
     int8 = Int8Rule(same_scale=(0,), keep=(1, 2))
     versions = versions.INT8

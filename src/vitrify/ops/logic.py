@@ -14,7 +14,7 @@ from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import legality, versions
+from vitrify.ops import legality, plain, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expect, given
 from vitrify.ops.elementwise import BinaryElementwise, Elementwise
 from vitrify.ops.int8 import Int8Rule
@@ -43,6 +43,7 @@ class Less(Comparison):
     """True where the first input is smaller."""
 
     name = "LESS"
+    plain = plain.types("int16 int32 int64 float32")
     options = "LessOptions"
     int8 = Int8Rule()
     versions = versions.INT8_INT16
@@ -57,6 +58,7 @@ class LessEqual(Comparison):
     """True where the first input is not larger."""
 
     name = "LESS_EQUAL"
+    plain = plain.types("int16 int32 int64 float32")
     options = "LessEqualOptions"
     int8 = Int8Rule()
     versions = versions.INT8
@@ -71,6 +73,7 @@ class Greater(Comparison):
     """True where the first input is larger."""
 
     name = "GREATER"
+    plain = plain.types("int16 int32 int64 float32")
     options = "GreaterOptions"
     int8 = Int8Rule()
     versions = versions.INT8
@@ -85,6 +88,7 @@ class GreaterEqual(Comparison):
     """True where the first input is not smaller."""
 
     name = "GREATER_EQUAL"
+    plain = plain.types("int16 int32 int64 float32")
     options = "GreaterEqualOptions"
     int8 = Int8Rule()
     versions = versions.INT8_INT16
@@ -99,6 +103,7 @@ class Equal(Comparison):
     """True where both inputs are equal."""
 
     name = "EQUAL"
+    plain = plain.types("bool int16 int32 int64 float32")
     options = "EqualOptions"
     int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.STRING: 3, DType.INT16: 4}
@@ -113,6 +118,7 @@ class NotEqual(Comparison):
     """True where the inputs differ."""
 
     name = "NOT_EQUAL"
+    plain = plain.types("bool int32 int64 float32")
     options = "NotEqualOptions"
     int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.STRING: 3}

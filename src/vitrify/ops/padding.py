@@ -13,7 +13,7 @@ from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import legality, versions
+from vitrify.ops import legality, plain, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, constant_ints, expect, given, infer_from_arrays
 from vitrify.ops.int8 import Int8Rule
 
@@ -55,6 +55,7 @@ class Pad(Padded):
     """Padding with zeros; quantized: with the zero point."""
 
     name = "PAD"
+    plain = plain.types("bool int8 uint8 int16 int32 int64 float32")
     options = "PadOptions"
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
@@ -64,6 +65,7 @@ class PadV2(Padded):
     """Padding with the value of input 2."""
 
     name = "PADV2"
+    plain = plain.types("bool int8 uint8 int16 int32 int64 float32")
     options = "PadV2Options"
     int8 = Int8Rule(same_scale=(0, 2), keep=(1,))
 

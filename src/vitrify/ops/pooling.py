@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.ir.operator import Operator, attributes, operator
-from vitrify.ops import versions
+from vitrify.ops import plain, versions
 from vitrify.ops.attributes import Activation, Padding
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, expect_rank, given
 from vitrify.ops.elementwise import activate
@@ -64,6 +64,7 @@ class AveragePool2D(Pool2D):
     """The mean of each window."""
 
     name = "AVERAGE_POOL_2D"
+    plain = plain.types("float32")
     int8 = Int8Rule(same_scale=(0,))
     versions = versions.INT8_INT16
 
@@ -80,6 +81,7 @@ class MaxPool2D(Pool2D):
     """The largest value of each window."""
 
     name = "MAX_POOL_2D"
+    plain = plain.types("int8 uint8 int16 float32")
     int8 = Int8Rule(same_scale=(0,))
     versions = versions.INT8_INT16
 

@@ -13,7 +13,7 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, attributes, operator
-from vitrify.ops import legality, versions
+from vitrify.ops import legality, plain, versions
 from vitrify.ops.base import (
     Array,
     Arrays,
@@ -62,6 +62,7 @@ class Mean(Reduction):
     """The mean; of integers, rounded towards zero."""
 
     name = "MEAN"
+    plain = plain.types("int32 int64 float32")
     int8 = Int8Rule(keep=(1,))
     versions = versions.INT8_INT16
 
@@ -77,6 +78,7 @@ class Sum(Reduction):
     """The sum."""
 
     name = "SUM"
+    plain = plain.types("int32 int64 float32")
     int8 = Int8Rule(keep=(1,))
     versions = versions.INT8
 
@@ -99,6 +101,7 @@ class ReduceProd(Reduction):
     """The product."""
 
     name = "REDUCE_PROD"
+    plain = plain.types("int8 uint8 int16 int32 int64 float32")
     int8 = Int8Rule(keep=(1,))
     versions = {DType.INT8: 2, DType.INT16: 2}
 
@@ -112,6 +115,7 @@ class ReduceMax(Reduction):
     """The largest value."""
 
     name = "REDUCE_MAX"
+    plain = plain.types("int8 uint8 int16 int32 int64 float32")
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
     versions = versions.INT8_INT16
 
@@ -125,6 +129,7 @@ class ReduceMin(Reduction):
     """The smallest value."""
 
     name = "REDUCE_MIN"
+    plain = plain.types("int8 uint8 int16 int32 int64 float32")
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
     versions = versions.INT8_INT16
 
@@ -192,6 +197,7 @@ class ArgMax(ArgReduction):
     """The position of the largest value."""
 
     name = "ARG_MAX"
+    plain = plain.types("bool int8 uint8 int32 float32")
     options = "ArgMaxOptions"
     int8 = Int8Rule(keep=(1,))
     versions = {DType.INT8: 2, DType.BOOL: 3}
@@ -206,6 +212,7 @@ class ArgMin(ArgReduction):
     """The position of the smallest value."""
 
     name = "ARG_MIN"
+    plain = plain.types("bool int8 uint8 int32 float32")
     options = "ArgMinOptions"
     int8 = Int8Rule(keep=(1,))
     versions = {DType.INT8: 2, DType.BOOL: 3}
@@ -220,6 +227,7 @@ class Cumsum(Operator):
     """Running sums along an axis (input 1); ``exclusive`` leaves each element itself out."""
 
     name = "CUMSUM"
+    plain = plain.types("int32 int64 float32")
     options = "CumsumOptions"
     int8_problem = "refuses int8"
     exclusive: bool = False

@@ -13,7 +13,7 @@ from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, attributes, operator
-from vitrify.ops import legality, versions
+from vitrify.ops import legality, plain, versions
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, constant_ints, expect, expect_rank, given
 from vitrify.ops.int8 import Int8Rule
 
@@ -45,6 +45,7 @@ class ResizeBilinear(Resize):
     """Interpolates between the four nearest pixels."""
 
     name = "RESIZE_BILINEAR"
+    plain = plain.types("uint8 float32")
     options = "ResizeBilinearOptions"
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
 
@@ -91,6 +92,7 @@ class ResizeNearestNeighbor(Resize):
     """Takes the nearest pixel."""
 
     name = "RESIZE_NEAREST_NEIGHBOR"
+    plain = plain.types("bool int8 uint8 int16 uint16 int32 float32")
     options = "ResizeNearestNeighborOptions"
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
 

@@ -14,7 +14,7 @@ from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import legality
+from vitrify.ops import legality, plain
 from vitrify.ops.base import (
     Array,
     Arrays,
@@ -158,6 +158,7 @@ class ReverseV2(Operator):
     """Backwards along axes; inputs x, axes (constant)."""
 
     name = "REVERSE_V2"
+    plain = plain.types("bool int8 uint8 int16 int32 int64 float32")
     options = "ReverseV2Options"
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
     versions = {DType.BOOL: 2, DType.INT8: 3}

@@ -9,7 +9,7 @@ import numpy as np
 
 from vitrify.ir.dtypes import DType
 from vitrify.ir.operator import operator
-from vitrify.ops import versions
+from vitrify.ops import plain, versions
 from vitrify.ops.base import Array
 from vitrify.ops.elementwise import Elementwise
 from vitrify.ops.int8 import Int8Rule
@@ -20,6 +20,7 @@ class Abs(Elementwise):
     """The absolute value."""
 
     name = "ABS"
+    plain = plain.types("int16 int32 float32")
     options = "AbsOptions"
     int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.UINT8: 2, DType.INT32: 5}
@@ -34,6 +35,7 @@ class Neg(Elementwise):
     """The negated value."""
 
     name = "NEG"
+    plain = plain.types("int8 int16 int32 int64 float32")
     options = "NegOptions"
     int8_problem = "computes with the steps themselves, without scale and zero point"
 
@@ -47,6 +49,7 @@ class Sqrt(Elementwise):
     """The square root."""
 
     name = "SQRT"
+    plain = plain.types("float32")
     int8 = Int8Rule()
 
     def compute(self, x: Array) -> Array:
@@ -59,6 +62,7 @@ class Rsqrt(Elementwise):
     """One over the square root."""
 
     name = "RSQRT"
+    plain = plain.types("float32")
     int8 = Int8Rule()
     versions = versions.INT8_INT16
 
@@ -72,6 +76,7 @@ class Square(Elementwise):
     """The square."""
 
     name = "SQUARE"
+    plain = plain.types("float32")
     options = "SquareOptions"
     int8_problem = "refuses int8"
 
@@ -85,6 +90,7 @@ class Exp(Elementwise):
     """e to the power of the input."""
 
     name = "EXP"
+    plain = plain.types("float32")
     options = "ExpOptions"
     int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.INT16: 2}
@@ -99,6 +105,7 @@ class Log(Elementwise):
     """The natural logarithm."""
 
     name = "LOG"
+    plain = plain.types("float32")
     int8 = Int8Rule()
     versions = {DType.INT8: 2, DType.INT16: 2}
 
@@ -112,6 +119,7 @@ class Sin(Elementwise):
     """The sine."""
 
     name = "SIN"
+    plain = plain.types("float32")
     int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
@@ -124,6 +132,7 @@ class Cos(Elementwise):
     """The cosine."""
 
     name = "COS"
+    plain = plain.types("float32")
     options = "CosOptions"
     int8_problem = "refuses int8"
 
@@ -137,6 +146,7 @@ class Floor(Elementwise):
     """The next integer below."""
 
     name = "FLOOR"
+    plain = plain.types("float32")
     int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
@@ -149,6 +159,7 @@ class Ceil(Elementwise):
     """The next integer above."""
 
     name = "CEIL"
+    plain = plain.types("float32")
     int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
@@ -161,6 +172,7 @@ class Round(Elementwise):
     """The nearest integer, halves to the even one."""
 
     name = "ROUND"
+    plain = plain.types("float32")
     int8_problem = "refuses int8"
 
     def compute(self, x: Array) -> Array:
@@ -173,6 +185,7 @@ class Sign(Elementwise):
     """-1, 0 or 1."""
 
     name = "SIGN"
+    plain = plain.types("int32 float32")
     options = "SignOptions"
     int8_problem = "refuses int8"
     versions = {DType.INT32: 2}
