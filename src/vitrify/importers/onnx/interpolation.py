@@ -29,19 +29,45 @@ def extents(node: SourceNode, shape: Sequence[int], inputs: Sequence[Any]) -> tu
     given = node.floats("scales")
     scales = np.array(given) if given is not None else known(1 if is_old(node) else 2)
     sizes = None if is_old(node) else known(3)
-    axes = [a % len(shape) for a in node.ints("axes") or range(len(shape))]
+    axes = resized_axes(node, len(shape))
     chosen = scales if sizes is None else sizes
     if chosen is None or (scales is not None and sizes is not None) or len(axes) != chosen.size:
         raise node.problem("it needs scales or sizes, one for each axis")
     result, factors = list(shape), [1.0] * len(shape)
+    kept = _kept_ratio(node, [shape[a] for a in axes], chosen.tolist()) if sizes is not None else None
     for axis, value in zip(axes, chosen.tolist(), strict=True):
-        if sizes is not None:
-            result[axis], factors[axis] = int(value), int(value) / shape[axis]
+        if kept is not None:
+            result[axis], factors[axis] = int(np.floor(kept * shape[axis] + 0.5)), kept
+        elif sizes is not None:
+            result[axis], factors[axis] = int(value), int(value) / max(shape[axis], 1)
         else:
             result[axis], factors[axis] = int(np.floor(np.float32(shape[axis]) * np.float32(value))), float(value)
     if min(result) < 1 or min(factors) <= 0:
         raise node.problem(f"its output would be {result}")
     return result, factors
+
+
+def resized_axes(node: SourceNode, rank: int) -> list[int]:
+    """The axes that scales, sizes and the region of interest speak of.
+
+    Raises:
+        ModelError: one is outside of the rank.
+    """
+    axes = node.ints("axes") or list(range(rank))
+    if any(not -rank <= a < rank for a in axes):
+        raise node.problem(f"axes {axes} are outside of {rank} dimensions")
+    return [a % rank for a in axes]
+
+
+def _kept_ratio(node: SourceNode, before: Sequence[int], sizes: Sequence[int]) -> float | None:
+    """The one scale of all axes where their ratio is kept. Source: ONNX, Resize, keep_aspect_ratio_policy."""
+    policy = node.string("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch" or is_old(node):
+        return None
+    choice = {"not_larger": min, "not_smaller": max}.get(policy)
+    if choice is None:
+        raise node.problem(f"keep_aspect_ratio_policy '{policy}' is unknown")
+    return float(choice(size / extent for size, extent in zip(sizes, before, strict=True)))
 
 
 def coordinates(node: SourceNode) -> str:
@@ -54,15 +80,32 @@ def rounding(node: SourceNode) -> str:
     return "simple" if is_old(node) else node.string("nearest_mode", "round_prefer_floor")
 
 
-def places(node: SourceNode, extent: int, size: int, scale: float) -> Array:
+def places(
+    node: SourceNode, extent: int, size: int, scale: float, region: tuple[float, float] = (0.0, 1.0)
+) -> Array:
     """The input coordinate of each output place. Source: ONNX, Resize, coordinate_transformation_mode.
+
+    ``region`` is the part of the axis that tf_crop_and_resize takes.
 
     Raises:
         ModelError: unknown mode.
+        UnsupportedError: the specification and ONNX Runtime disagree on the answer.
     """
     # In float32, as ONNX Runtime has it: at a border between two indices the rounding decides.
     at, step = np.arange(size, dtype=np.float32), np.float32(scale)
     half, mode = np.float32(0.5), coordinates(node)
+    if mode == "tf_crop_and_resize":
+        start, end = (np.float32(v) for v in region)
+        last = np.float32(extent - 1)
+        if size == 1:
+            return (half * (start + end) * last).reshape(1)
+        return np.asarray(start * last + at * (end - start) * last / np.float32(size - 1))
+    if mode == "align_corners" and abs(extent * scale - size) > 1e-3:
+        raise node.unsupported(
+            f"align_corners with scale {scale:g}, which makes {extent * scale:g} of {extent}: the specification "
+            "divides by that number, ONNX Runtime by the rounded one",
+            f"give the size {size} instead of the scale (PyTorch: size= instead of scale_factor=)",
+        )
     if mode == "align_corners":
         return at * np.float32(extent - 1) / np.float32(size - 1) if size > 1 else at * 0
     if mode == "asymmetric":
