@@ -46,7 +46,7 @@ def convert_file(source: Path, output: Path | None, options: ConvertOptions,
     return ConvertResult(
         output=str(target), bytes=facts.bytes, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
         operators=facts.operators, float_operators=facts.float_operators, transposes=facts.transposes,
-        inputs=facts.inputs, outputs=facts.outputs, ledger=ledger_rows(ledger), findings=findings)
+        transposes_left=facts.transposes_left, inputs=facts.inputs, outputs=facts.outputs, ledger=ledger_rows(ledger), findings=findings)
 
 
 def float_model(source: Path, options: ConvertOptions, reporter: Reporter) -> tuple[Model, Ledger]:

@@ -75,7 +75,7 @@ def quantize_file(source: Path, output: Path | None, data: DataOptions, quantiza
     return QuantizeResult(
         output=str(target), bytes=facts.bytes, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
         operators=facts.operators, float_operators=facts.float_operators, transposes=facts.transposes,
-        inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger, findings=findings,
+        transposes_left=facts.transposes_left, inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger, findings=findings,
         ok=all(finding.severity is not Severity.ERROR for finding in findings), quality=made.quality,
         calibration=made.calibration, recipe=str(quantization.recipe or ""))
 

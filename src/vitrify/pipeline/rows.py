@@ -19,6 +19,7 @@ from vitrify.results import (
     PlacementRow,
     RuleRow,
     TensorRow,
+    TransposeRow,
     VerdictRow,
 )
 
@@ -52,8 +53,16 @@ def model_facts(model: Model, file: str, size: int) -> ModelFacts:
         inputs=[tensor_row(t) for t in model.main.inputs], outputs=[tensor_row(t) for t in model.main.outputs],
         operators=dict(Counter(found.operators).most_common()),
         float_operators=sum(len(float_operators(graph)) for graph in model.graphs),
-        transposes=sum(len(transposes(graph)) for graph in model.graphs),
+        transposes=sum(len(transposes(graph)) for graph in model.graphs), transposes_left=transpose_rows(model),
         parameters=sum(t.size for t in seen.values()))
+
+
+def transpose_rows(model: Model) -> list[TransposeRow]:
+    """Name every TRANSPOSE, and why it could not go."""
+    from vitrify.passes.layout.left import left_transposes
+
+    return [TransposeRow(node=one.node.name, between=[one.before, one.after], reason=one.reason,
+                         bytes=one.node.output.nbytes) for one in left_transposes(model)]
 
 
 def ledger_rows(ledger: Ledger | None) -> list[LedgerRow]:

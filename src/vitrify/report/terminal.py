@@ -27,12 +27,14 @@ from vitrify.results import (
     QuantizeResult,
     Result,
     TensorRow,
+    TransposeRow,
     VerdictRow,
     VerifyResult,
 )
 
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 LONG_LIST = 30
+TRANSPOSES_SHOWN = 5
 PIPE_WIDTH = 160
 """Columns when nobody says how wide the output is: enough for most names without a break."""
 
@@ -124,11 +126,25 @@ def _convert(result: ConvertResult, out: Console) -> None:
               f"in {duration(result.seconds)}, peak {bytes_text(result.peak_bytes)}")
     out.print(f"{sum(result.operators.values())} operators, {result.transposes} transposes, "
               f"{result.float_operators} float operators")
+    _transposes(result.transposes_left, out)
     for row in result.ledger:
         if row.note:
             out.print(f"  {escape(row.name)}: {escape(row.note)}")
     _tensors("inputs", result.inputs, out)
     _tensors("outputs", result.outputs, out)
+
+
+def _transposes(rows: Sequence[TransposeRow], out: Console) -> None:
+    """The TRANSPOSEs that are left, those of one reason together, the most bytes first."""
+    reasons: dict[str, list[TransposeRow]] = {}
+    for row in sorted(rows, key=lambda row: -row.bytes):
+        reasons.setdefault(row.reason, []).append(row)
+    for reason, alike in list(reasons.items())[:TRANSPOSES_SHOWN]:
+        where = f"'{alike[0].node}' between {' and '.join(alike[0].between)}"
+        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+        out.print(escape(f"  transpose {where}{more} ({bytes_text(sum(row.bytes for row in alike))}): {reason}"))
+    if len(reasons) > TRANSPOSES_SHOWN:
+        out.print(f"  and for {len(reasons) - TRANSPOSES_SHOWN} more reasons; --json lists them all")
 
 
 def _quantize(result: QuantizeResult, out: Console) -> None:

@@ -33,6 +33,7 @@ from vitrify.results.rows import (
     RuleRow,
     StageRecord,
     TensorRow,
+    TransposeRow,
     VerdictRow,
 )
 
@@ -67,6 +68,7 @@ __all__ = [
     "ScoreRow",
     "StageRecord",
     "TensorRow",
+    "TransposeRow",
     "VerdictRow",
     "VerifyResult",
 ]

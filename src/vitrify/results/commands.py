@@ -18,6 +18,7 @@ from vitrify.results.rows import (
     PlacementRow,
     StageRecord,
     TensorRow,
+    TransposeRow,
     VerdictRow,
 )
 
@@ -69,6 +70,7 @@ class ConvertResult(Result):
     operators: dict[str, int] = {}
     float_operators: int = 0
     transposes: int = 0
+    transposes_left: list[TransposeRow] = []
     ledger: list[LedgerRow] = []
     inputs: list[TensorRow] = []
     outputs: list[TensorRow] = []

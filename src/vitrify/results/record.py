@@ -17,6 +17,7 @@ from vitrify.results.rows import (
     PlacementRow,
     StageRecord,
     TensorRow,
+    TransposeRow,
 )
 
 
@@ -39,6 +40,7 @@ class ModelFacts(msgspec.Struct, kw_only=True):
     operators: dict[str, int] = {}
     float_operators: int = 0
     transposes: int = 0
+    transposes_left: list[TransposeRow] = []
     parameters: int = 0
 
 

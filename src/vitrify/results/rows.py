@@ -49,6 +49,15 @@ class LedgerRow(msgspec.Struct, kw_only=True):
     note: str = ""
 
 
+class TransposeRow(msgspec.Struct, kw_only=True):
+    """A TRANSPOSE that is left in a model: the neighbours it stands between, why it stays, the bytes it moves."""
+
+    node: str
+    between: list[str] = []
+    reason: str = ""
+    bytes: int = 0
+
+
 class RuleRow(msgspec.Struct, kw_only=True):
     """One rule that a node breaks on the target; the headline holds the value found and the limit."""
 
