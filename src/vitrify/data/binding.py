@@ -79,10 +79,12 @@ def _to_tensor(value: Array, details: Details) -> Array:
 def to_source_outputs(interface: Interface, tensors: Sequence[Array], details: Sequence[Details]) -> dict[str, Array]:
     """Turn the file's output tensors into the source model's outputs, by name.
 
-    Quantized tensors are dequantized and pass through the host program, if there is one; parts are transposed, scaled
-    and joined.
+    Quantized tensors are dequantized, unless the source gives the steps themselves, and pass through the host program,
+    if there is one; parts are transposed, scaled and joined.
     """
-    reals = [_real(tensor, one) for tensor, one in zip(tensors, details, strict=False)]
+    as_steps = {part.position for b in interface.outputs if np.dtype(b.dtype).kind in "iu" for part in b.parts}
+    reals = [tensor if place in as_steps else _real(tensor, one)
+             for place, (tensor, one) in enumerate(zip(tensors, details, strict=False))]
     given = run_host(interface.host, reals) if interface.host is not None else reals
     return {binding.name: _output(binding, given) for binding in interface.outputs}
 

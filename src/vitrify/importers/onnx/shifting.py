@@ -95,7 +95,7 @@ class _Shift:
             return 0
         for (node, index), zero in zip(ends, zeros, strict=True):
             assert zero is not None
-            self._set(node, index, (zero.astype(np.int64) - _HALF[kind]).astype(_SIGNED[kind]))
+            self._set(node, index, np.asarray(zero.astype(np.int64) - _HALF[kind], _SIGNED[kind]))
         return len(names)
 
     def _zero(self, node: SourceNode, index: int) -> Array | None:

@@ -10,6 +10,7 @@ from vitrify.passes.base import Pass, Runner
 from vitrify.passes.quantized.absorbing import AbsorbSteps
 from vitrify.passes.quantized.boundary import StepsAtBoundary
 from vitrify.passes.quantized.moving import HoistQuantize, MeetQuantize, SinkDequantize
+from vitrify.passes.quantized.scaling import ScaleBeforeQuantize, ScaleSteps
 from vitrify.passes.quantized.steps import STEP_TYPES, is_bridge
 
 MOVING: tuple[type[Pass], ...] = (SinkDequantize, MeetQuantize, HoistQuantize, MeetQuantize)
@@ -32,6 +33,11 @@ def keep_steps(runner: Runner, cleanup: Sequence[type[Pass]]) -> list[Finding]:
     runner.run(MOVING)
     absorb = AbsorbSteps(model.extras.get("steps", {}))
     absorbed = runner.apply(absorb)
+    while runner.run((ScaleSteps, ScaleBeforeQuantize), rounds=1):
+        again = AbsorbSteps(absorb.known)
+        absorbed += runner.apply(again)
+        absorb.rounded_weights += again.rounded_weights
+        absorb.changed_scales += again.changed_scales
     runner.run(MOVING)
     runner.apply(StepsAtBoundary())
     runner.run(cleanup)

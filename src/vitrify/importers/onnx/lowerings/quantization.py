@@ -77,12 +77,14 @@ class _Steps:
 def quantize_linear(ctx: Context, node: SourceNode) -> None:
     """round(x / scale) + zero point, saturated to the type of the zero point."""
     x = ctx.value(node, 0)
+    if _is_open(ctx, node):
+        return _by_arithmetic(ctx, node)
     steps = _Steps(ctx, node, x.shape, _kind(ctx, node))
     held = _numpy(node, steps.kind)
     low, high = LIMITS[steps.kind]
     if isinstance(x, np.ndarray):
         rounded = np.rint(x.astype(np.float32) / steps.scale) + steps.zero
-        return ctx.bind(node, np.clip(rounded, low, high).astype(held))
+        return ctx.bind(node, np.asarray(np.clip(rounded, low, high), held))
     if steps.has_operator and x.dtype.is_float:
         y = ctx.emit(ops.Quantize(), [x])
         y.dtype, y.quantization = graph_dtype(steps.kind), steps.quantization
@@ -100,10 +102,12 @@ def quantize_linear(ctx: Context, node: SourceNode) -> None:
 def dequantize_linear(ctx: Context, node: SourceNode) -> None:
     """(q - zero point) * scale; constants are computed now, their scale is remembered for the quantized form."""
     q = ctx.value(node, 0)
+    if _is_open(ctx, node):
+        return _back_by_arithmetic(ctx, node)
     kind = q.dtype.name if isinstance(q, np.ndarray) else q.dtype.label
     steps = _Steps(ctx, node, q.shape, kind)
     if isinstance(q, np.ndarray):
-        real = (q.astype(np.int64) - steps.zero).astype(np.float32) * steps.scale
+        real = np.asarray((q.astype(np.int64) - steps.zero).astype(np.float32) * steps.scale)
         if steps.quantization is not None and node.outputs:
             ctx.steps[node.outputs[0]] = steps.quantization
             ctx.remember(node.outputs[0], real)
@@ -116,6 +120,50 @@ def dequantize_linear(ctx: Context, node: SourceNode) -> None:
     return ctx.bind(node, ctx.emit(ops.Mul(), [real, steps.scale.astype(np.float32)]))
 
 
+def _is_open(ctx: Context, node: SourceNode) -> bool:
+    """True when scale or zero point are computed at run time."""
+    return any(ctx.present(node, i) and isinstance(ctx.value(node, i), Tensor) for i in (1, 2))
+
+
+def _by_arithmetic(ctx: Context, node: SourceNode) -> None:
+    """The definition, with a scale or zero point that is computed at run time."""
+    x, kind = ctx.tensor(node, 0), _kind(ctx, node)
+    held, (low, high) = _numpy(node, kind), LIMITS[kind]
+    real = x if x.dtype.is_float else _cast(ctx, x, DType.FLOAT32)
+    scaled = ctx.emit(ops.Round(), [ctx.emit(ops.Div(), [real, _spread(ctx, node, 1, x.shape)], aside=True)], aside=True)
+    if ctx.present(node, 2):
+        scaled = ctx.emit(ops.Add(), [scaled, _spread(ctx, node, 2, x.shape)], aside=True)
+    bounded = ctx.emit(ops.Maximum(), [scaled, np.array(low, np.float32)], aside=True)
+    bounded = ctx.emit(ops.Minimum(), [bounded, np.array(high, np.float32)], aside=True)
+    ctx.bind(node, _cast(ctx, bounded, DType.of(np.dtype(held))))
+
+
+def _back_by_arithmetic(ctx: Context, node: SourceNode) -> None:
+    q = ctx.tensor(node, 0)
+    real = _cast(ctx, q, DType.FLOAT32)
+    if ctx.present(node, 2):
+        real = ctx.emit(ops.Sub(), [real, _spread(ctx, node, 2, q.shape)], aside=True)
+    ctx.bind(node, ctx.emit(ops.Mul(), [real, _spread(ctx, node, 1, q.shape)]))
+
+
+def _spread(ctx: Context, node: SourceNode, index: int, shape: tuple[int, ...]) -> Tensor:
+    """A scale or zero point as real values that broadcast against a tensor of ``shape``."""
+    values = ctx.tensor(node, index)
+    if not values.dtype.is_float:
+        values = ctx.constant(values.data.astype(np.float32)) if values.data is not None else _cast(
+            ctx, values, DType.FLOAT32)
+    if values.size == 1:
+        return ctx.reshape(values, ())
+    axis, block = axis_of(node, node.integer("axis", 1), len(shape)), node.integer("block_size")
+    if block:
+        if len(values.shape) != len(shape):
+            raise node.problem(f"scales {list(values.shape)} per block for a tensor {list(shape)}")
+        return ctx.emit(ops.Gather(axis=axis), [values, np.arange(shape[axis], dtype=np.int32) // block], aside=True)
+    if values.size != shape[axis]:
+        raise node.problem(f"{values.size} scales for {shape[axis]} indices of axis {axis}")
+    return ctx.reshape(values, [shape[axis] if a == axis else 1 for a in range(len(shape))])
+
+
 def _carries(ctx: Context, q: Tensor, steps: _Steps) -> bool:
     """Give ``q`` the scale that a node says it has; False when it has another one already."""
     if q.quantization is None and (q.producer is not None or q in ctx.graph.inputs):
@@ -126,7 +174,8 @@ def _carries(ctx: Context, q: Tensor, steps: _Steps) -> bool:
 def _kind(ctx: Context, node: SourceNode) -> str:
     """The element type of the steps: that of the zero point, else what the attribute says, else uint8."""
     if ctx.present(node, 2):
-        return ctx.known(node, 2, "the zero point").dtype.name
+        zero = ctx.value(node, 2)
+        return zero.dtype.name if isinstance(zero, np.ndarray) else zero.dtype.label
     number = node.integer("output_dtype")
     if number and number not in _NUMBERS:
         raise node.unsupported(f"steps of ONNX's element type number {number}; integers of 2 to 32 bits are converted")
