@@ -8,143 +8,101 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.window import Window, fitted, float_input, pad_picture, window_of
+from vitrify.importers.onnx.lowerings.window import Window, float_input, window_of
+from vitrify.importers.onnx.pools import averaged, largest, norm, powered, rooted
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.source import Array, SourceNode
-from vitrify.ir import Operator, Tensor
-from vitrify.ops import Padding
+from vitrify.importers.onnx.source import SourceNode
+from vitrify.importers.onnx.winners import winners
+from vitrify.ir import DType, Tensor
 
-_NON_NEGATIVE = (ops.Relu, ops.Relu6, ops.Relu0To1, ops.Logistic, ops.Softmax, ops.Abs, ops.Exp)
-_KEEPS_SIGN = (ops.MaxPool2D, ops.AveragePool2D, ops.Transpose, ops.Reshape, ops.Pad, ops.Slice, ops.Concatenation)
-
-
-def _pool(
-    ctx: Context,
-    node: SourceNode,
-    kind: type[ops.MaxPool2D | ops.AveragePool2D],
-    x: Tensor,
-    window: Window,
-    padding: Padding,
-) -> Tensor:
-    op: Operator = kind(
-        padding=padding,
-        stride_h=window.strides[0],
-        stride_w=window.strides[1],
-        filter_height=window.kernel[0],
-        filter_width=window.kernel[1],
-    )
-    return ctx.emit(op, [x])
+_SMALL = (DType.INT8, DType.UINT8)
+_RANKS = (3, 4, 5)
 
 
-def _read(ctx: Context, node: SourceNode) -> tuple[Tensor, Tensor, Window]:
-    """The input, the input as NHWC, and the window with ceil_mode's last column written as padding."""
-    x = float_input(ctx, node, 0, (3, 4))
+def _window(ctx: Context, node: SourceNode, x: Tensor) -> tuple[Window, Window]:
+    """The window with ceil_mode's last column written as padding, and as it is declared."""
     kernel = node.ints("kernel_shape")
     if kernel is None or len(kernel) != len(x.shape) - 2:
         raise node.problem(f"kernel_shape {kernel} does not fit the input {x.type}")
-    window = window_of(ctx, node, x.shape[2:], kernel)
-    if window.dilations != (1, 1):
-        raise node.unsupported(f"dilations {list(window.dilations)}; only 1 is converted")
-    picture = ctx.as_picture(x)
+    declared = window_of(ctx, node, x.shape[2:], kernel, negative_pads=True)
     if node.integer("ceil_mode") and node.string("auto_pad", "NOTSET") == "NOTSET":
-        window = _ceiled(window, picture.shape[1:3])
-    return x, picture, window
+        return _ceiled(declared, (1, *x.shape[2:]) if len(x.shape) == 3 else x.shape[2:]), declared
+    return declared, declared
 
 
 def _ceiled(window: Window, size: tuple[int, ...]) -> Window:
     after = list(window.after)
-    for i in (0, 1):
+    for i, reach in enumerate(window.reach):
         padded = size[i] + window.before[i] + window.after[i]
-        count = -(-(padded - window.kernel[i]) // window.strides[i]) + 1
+        count = -(-(padded - reach) // window.strides[i]) + 1
         if (count - 1) * window.strides[i] >= size[i] + window.before[i]:
             count -= 1  # a window that begins in the padding behind is left out
-        after[i] += max((count - 1) * window.strides[i] + window.kernel[i] - padded, 0)
-    return replace(window, after=(after[0], after[1]))
+        after[i] += max((count - 1) * window.strides[i] + reach - padded, 0)
+    return replace(window, after=tuple(after))
+
+
+def _spatial(ctx: Context, y: Tensor, rank: int) -> Tensor:
+    """N...C as the channel-first tensor of ``rank``."""
+    return ctx.channel_first(y) if rank == 5 else ctx.from_picture(y, rank)
 
 
 @lowering("MaxPool")
 def max_pool(ctx: Context, node: SourceNode) -> None:
-    """The largest value under a window; padding never wins."""
+    """The largest value under a window; padding never wins. The second output says where it was."""
+    x = ctx.tensor(node, 0)
+    if x.dtype not in _SMALL or len(x.shape) not in _RANKS:
+        x = float_input(ctx, node, 0, _RANKS)
+    window, _ = _window(ctx, node, x)
+    results = [_spatial(ctx, largest(ctx, ctx.as_picture(x), window), len(x.shape))]
     if len(node.outputs) > 1 and node.outputs[1]:
-        raise node.unsupported("the second output (indices) is not converted")
-    x, picture, window = _read(ctx, node)
-    y = _padded_max(ctx, node, picture, window)
-    ctx.bind(node, ctx.from_picture(y, len(x.shape)))
-
-
-def _padded_max(ctx: Context, node: SourceNode, x: Tensor, window: Window) -> Tensor:
-    if not window.is_padded or window.is_same(x.shape[1:3]) or is_non_negative(x):
-        padded, padding = fitted(ctx, x, window)
-        return _pool(ctx, node, ops.MaxPool2D, padded, window, padding)
-    dense = replace(window, strides=(1, 1))
-    if dense.is_same(x.shape[1:3]):
-        # The same windows at stride 1 pad like SAME; every n-th of them is the answer. No padding value, however
-        # small, enters the range of the tensor.
-        y = _pool(ctx, node, ops.MaxPool2D, x, dense, Padding.SAME)
-        thin = replace(window.unpadded(), kernel=(1, 1))
-        return _pool(ctx, node, ops.MaxPool2D, y, thin, Padding.VALID)
-    lowest = float(np.finfo(np.float32).min)
-    return _pool(
-        ctx, node, ops.MaxPool2D, pad_picture(ctx, x, window.before, window.after, lowest), window, Padding.VALID
-    )
-
-
-def is_non_negative(x: Tensor, depth: int = 8) -> bool:
-    """True when no element of ``x`` can be below zero, as far as its producers tell."""
-    node = x.producer
-    if node is None or depth == 0:
-        return x.data is not None and bool((x.data >= 0).all())
-    if isinstance(node.op, _KEEPS_SIGN):
-        data = node.inputs if isinstance(node.op, ops.Concatenation) else node.inputs[:1]
-        return all(t is not None and is_non_negative(t, depth - 1) for t in data)
-    return isinstance(node.op, _NON_NEGATIVE)
+        results.append(winners(ctx, node, x, window))
+    ctx.bind(node, *results)
 
 
 @lowering("AveragePool")
 def average_pool(ctx: Context, node: SourceNode) -> None:
-    """The mean under a window; a factor per place corrects it where TFLite counts other elements."""
-    x, picture, window = _read(ctx, node)
-    declared = window_of(ctx, node, x.shape[2:], node.ints("kernel_shape") or [])
-    counts = _counts(
-        picture.shape[1:3], window, declared if node.integer("count_include_pad") else declared.unpadded(), declared
-    )
-    area = window.kernel[0] * window.kernel[1]
-    if (
-        window.is_padded
-        and window.is_same(picture.shape[1:3])
-        and np.array_equal(counts, _counts(picture.shape[1:3], window, declared.unpadded(), declared))
-    ):
-        y = _pool(ctx, node, ops.AveragePool2D, picture, window, Padding.SAME)  # SAME counts only what is inside
-    else:
-        padded, padding = pad_picture(ctx, picture, window.before, window.after), Padding.VALID
-        y = _pool(ctx, node, ops.AveragePool2D, padded, window, padding)
-        if (counts != area).any():
-            y = ctx.emit(ops.Mul(), [y, (area / counts).astype(np.float32)[None, :, :, None]])
-    ctx.bind(node, ctx.from_picture(y, len(x.shape)))
+    """The mean under a window, with or without the pads."""
+    x = float_input(ctx, node, 0, _RANKS)
+    window, declared = _window(ctx, node, x)
+    counted = declared if node.integer("count_include_pad") else declared.unpadded()
+    ctx.bind(node, _spatial(ctx, averaged(ctx, ctx.as_picture(x), window, counted), len(x.shape)))
 
 
-def _counts(size: tuple[int, ...], window: Window, counted: Window, declared: Window) -> Array:
-    """How many elements each window divides by: those of the input, and of the pads in ``counted``."""
-    sides = []
-    for i in (0, 1):
-        inside = np.zeros(window.before[i] + size[i] + window.after[i])
-        inside[window.before[i] - counted.before[i] : window.before[i] + size[i] + counted.after[i]] = 1
-        starts = np.arange(0, len(inside) - window.kernel[i] + 1, window.strides[i])
-        sides.append(np.array([inside[s : s + window.kernel[i]].sum() for s in starts]))
-    return np.outer(sides[0], sides[1])
+@lowering("LpPool")
+def lp_pool(ctx: Context, node: SourceNode) -> None:
+    """The p-norm under a window."""
+    x = float_input(ctx, node, 0, _RANKS)
+    window, _ = _window(ctx, node, x)
+    ctx.bind(node, _spatial(ctx, norm(ctx, ctx.as_picture(x), window, _p(node)), len(x.shape)))
+
+
+def _p(node: SourceNode) -> int:
+    p = node.integer("p", 2)
+    if p < 1:
+        raise node.problem(f"p is {p}; it takes 1 and more")
+    return p
+
+
+def _over_space(ctx: Context, x: Tensor, kind: type[ops.Mean | ops.ReduceMax | ops.Sum], aside: bool = False) -> Tensor:
+    axes = np.arange(2, len(x.shape), dtype=np.int32)
+    return ctx.emit(kind(keep_dims=True), [x, axes], aside=aside)
 
 
 @lowering("GlobalAveragePool")
 def global_average_pool(ctx: Context, node: SourceNode) -> None:
     """The mean over all spatial dimensions."""
-    x = float_input(ctx, node, 0)
-    axes = np.arange(2, len(x.shape), dtype=np.int32)
-    ctx.bind(node, ctx.emit(ops.Mean(keep_dims=True), [x, axes]))
+    ctx.bind(node, _over_space(ctx, float_input(ctx, node, 0), ops.Mean))
 
 
 @lowering("GlobalMaxPool")
 def global_max_pool(ctx: Context, node: SourceNode) -> None:
     """The largest value over all spatial dimensions."""
-    x = float_input(ctx, node, 0)
-    axes = np.arange(2, len(x.shape), dtype=np.int32)
-    ctx.bind(node, ctx.emit(ops.ReduceMax(keep_dims=True), [x, axes]))
+    ctx.bind(node, _over_space(ctx, float_input(ctx, node, 0), ops.ReduceMax))
+
+
+@lowering("GlobalLpPool")
+def global_lp_pool(ctx: Context, node: SourceNode) -> None:
+    """The p-norm over all spatial dimensions."""
+    p = _p(node)
+    powers = powered(ctx, float_input(ctx, node, 0), p)
+    ctx.bind(node, rooted(ctx, _over_space(ctx, powers, ops.Sum, aside=p > 1), p))

@@ -2,57 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.context import Context
+from vitrify.importers.onnx.context import Context, Value
+from vitrify.importers.onnx.formulas import named, parts, shaped, spread, turned
 from vitrify.importers.onnx.lowerings.convolution import bias_of
 from vitrify.importers.onnx.lowerings.window import crop_picture, float_input, kernel_4d
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import Array, SourceNode
+from vitrify.importers.onnx.volumes import depth_taps, from_pictures, joined
 from vitrify.ir import Tensor
 from vitrify.ops import Padding
 
 
+@dataclass(frozen=True)
+class _Extent:
+    """Per spatial axis: the stride, where the output begins in the whole result, and its extents."""
+
+    strides: tuple[int, ...]
+    before: tuple[int, ...]
+    extents: tuple[int, ...]
+
+    @property
+    def flat(self) -> _Extent:
+        """Height and width alone."""
+        return _Extent(self.strides[-2:], self.before[-2:], self.extents[-2:])
+
+
 @lowering("ConvTranspose")
 def conv_transpose(ctx: Context, node: SourceNode) -> None:
-    """The gradient of a convolution. Groups and dilations become zeros in one dense kernel, which is exact."""
-    x = float_input(ctx, node, 0, (3, 4))
-    weights = ctx.known(node, 1, "the kernel")
-    group = node.integer("group", 1)
-    if weights.ndim != len(x.shape) or weights.shape[0] != x.shape[1] or group < 1 or weights.shape[0] % group:
-        raise node.problem(f"a kernel of shape {list(weights.shape)} in {group} group(s) for the input {x.type}")
+    """The gradient of a convolution. Dilations and constant groups become zeros in the kernel, exactly."""
+    x = float_input(ctx, node, 0, (3, 4, 5))
+    weights, group = ctx.value(node, 1), node.integer("group", 1)
+    shape = weights.shape
+    if len(shape) != len(x.shape) or shape[0] != x.shape[1] or group < 1 or shape[0] % group:
+        raise node.problem(f"a kernel of shape {list(shape)} in {group} group(s) for the input {x.type}")
     rank = len(x.shape) - 2
-    strides = _pair(node, "strides", rank, 1, 1)
-    kernel = _dense(_dilated(kernel_4d(weights), _pair(node, "dilations", rank, 1, 1)), group)
-    picture = ctx.as_picture(x)
-    full = [(picture.shape[1 + i] - 1) * strides[i] + kernel.shape[2 + i] for i in (0, 1)]
-    before, extents = _crop(ctx, node, rank, picture.shape[1:3], strides, full)
-    bias = bias_of(ctx, node, 2, kernel.shape[1])
-    y = _emit(ctx, node, picture, kernel, bias, strides, full, before, extents)
-    ctx.bind(node, ctx.from_picture(y, len(x.shape)))
+    dilations = _each(node, "dilations", rank, 1, 1)
+    kernel = kernel_4d(ctx, weights)
+    for axis, dilation in enumerate(dilations, 2):
+        kernel = spread(ctx, kernel, axis, dilation)
+    bias = bias_of(ctx, node, 2, shape[1] * group)
+    last = ctx.as_picture(x)
+    extent = _extent(node, rank, last.shape[1:-1], _each(node, "strides", rank, 1, 1), kernel.shape[2:])
+    if group > 1 and isinstance(kernel, np.ndarray):
+        kernel, group = _dense(kernel, group), 1
+    pieces = zip(parts(ctx, last, group, len(last.shape) - 1), parts(ctx, kernel, group, 0), parts(ctx, bias, group, 0),
+                 strict=True)
+    results = [_one(ctx, part, k, b, extent, node.inputs[1]) for part, k, b in pieces]
+    y = joined(ctx, results)
+    ctx.bind(node, ctx.from_picture(y, len(x.shape)) if rank < 3 else from_pictures(ctx, y, x.shape[0]))
 
 
-def _pair(node: SourceNode, name: str, rank: int, default: int, fill: int) -> tuple[int, int]:
+def _each(node: SourceNode, name: str, rank: int, default: int, fill: int) -> tuple[int, ...]:
     values = node.ints(name) or [default] * rank
-    if len(values) != rank:
+    if len(values) != rank or min(values) < default:
         raise node.problem(f"{name} {values} do not fit {rank} spatial dimensions")
-    return (fill, values[0]) if rank == 1 else (values[0], values[1])
-
-
-def _dilated(kernel: Array, dilations: tuple[int, int]) -> Array:
-    if dilations == (1, 1):
-        return kernel
-    h, w = ((extent - 1) * d + 1 for extent, d in zip(kernel.shape[2:], dilations, strict=True))
-    wide = np.zeros((*kernel.shape[:2], h, w), kernel.dtype)
-    wide[:, :, :: dilations[0], :: dilations[1]] = kernel
-    return wide
+    return (fill, values[0]) if rank == 1 else tuple(values)
 
 
 def _dense(kernel: Array, group: int) -> Array:
-    """IOHW of one group each as the block-diagonal IOHW of all."""
-    if group == 1:
-        return kernel
+    """IO... of one group each as the block-diagonal IO... of all."""
     inputs, outputs = kernel.shape[0] // group, kernel.shape[1]
     dense = np.zeros((kernel.shape[0], outputs * group, *kernel.shape[2:]), kernel.dtype)
     for g in range(group):
@@ -61,42 +75,50 @@ def _dense(kernel: Array, group: int) -> Array:
     return dense
 
 
-def _crop(
-    ctx: Context, node: SourceNode, rank: int, size: tuple[int, ...], strides: tuple[int, int], full: list[int]
-) -> tuple[list[int], list[int]]:
-    """Where the output begins in the whole result, and its extents. Source: ONNX specification of ConvTranspose."""
-    extra = _pair(node, "output_padding", rank, 0, 0)
+def _extent(
+    node: SourceNode, rank: int, size: Sequence[int], strides: tuple[int, ...], kernel: Sequence[int]
+) -> _Extent:
+    """Where the output lies in the whole result. Source: ONNX operator reference, ConvTranspose."""
+    full = [(s - 1) * stride + k for s, stride, k in zip(size, strides, kernel, strict=True)]
+    axes = range(len(full))
+    missing = len(full) - rank
+    extra = _each(node, "output_padding", rank, 0, 0)
     automatic = node.string("auto_pad", "NOTSET")
     shape = node.ints("output_shape")
     if shape is not None or automatic in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [size[i] * strides[i] for i in (0, 1)] if shape is None else [1] * (2 - rank) + shape[-rank:]
-        totals = [full[i] + extra[i] - wanted[i] for i in (0, 1)]
-        if min(totals) < 0:
-            raise node.unsupported(f"an output of {wanted} from {full} needs negative pads")
-        # The odd one goes to the end for SAME_UPPER, to the beginning otherwise.
-        return [t // 2 if automatic == "SAME_UPPER" else t - t // 2 for t in totals], wanted
+        wanted = [size[i] * strides[i] for i in axes] if shape is None else [1] * missing + shape[-rank:]
+        totals = [full[i] + extra[i] - wanted[i] for i in axes]
+        # The odd one goes to the end for SAME_UPPER, to the beginning otherwise. Negative pads add zeros.
+        before = [t // 2 if automatic == "SAME_UPPER" else t - t // 2 for t in totals]
+        return _Extent(strides, tuple(max(b, 0) if t < 0 else b for b, t in zip(before, totals, strict=True)),
+                       tuple(wanted))
     pads = node.ints("pads") or [0] * (2 * rank)
     if len(pads) != 2 * rank or automatic == "VALID":
         pads = [0] * (2 * rank)
-    before, after = ([0] * (2 - rank) + pads[:rank], [0] * (2 - rank) + pads[rank:])
-    extents = [full[i] - before[i] - after[i] + extra[i] for i in (0, 1)]
+    before, after = [0] * missing + pads[:rank], [0] * missing + pads[rank:]
+    extents = [full[i] - before[i] - after[i] + extra[i] for i in axes]
     if min(extents) < 1 or min(before) < 0:
         raise node.problem(f"its pads {pads} leave an output of {extents}")
-    return before, extents
+    return _Extent(strides, tuple(before), tuple(extents))
 
 
-def _emit(
-    ctx: Context,
-    node: SourceNode,
-    x: Tensor,
-    kernel: Array,
-    bias: Array,
-    strides: tuple[int, int],
-    full: list[int],
-    before: list[int],
-    extents: list[int],
-) -> Tensor:
-    weights = ctx.constant(kernel.transpose(1, 2, 3, 0), node.inputs[1])  # IOHW to OHWI
+def _one(ctx: Context, x: Tensor, kernel: Value, bias: Value, extent: _Extent, name: str) -> Tensor:
+    """One group: N...C with a kernel IO..., as pictures NHWC."""
+    if len(x.shape) == 4:
+        return _emit(ctx, x, kernel, bias, extent, name)
+    # Along the depth, zeros between the slices make it an ordinary convolution with the taps in reverse order.
+    apart = spread(ctx, x, 1, extent.strides[0])
+    assert isinstance(apart, Tensor)
+    i, o, depth, kh, kw = kernel.shape
+    taps = depth_taps(ctx, apart, [extent.before[0] - k for k in range(depth)], extent.extents[0])
+    wide = shaped(ctx, turned(ctx, kernel, (2, 0, 1, 3, 4)), (depth * i, o, kh, kw))
+    return _emit(ctx, joined(ctx, taps), wide, bias, extent.flat, name)
+
+
+def _emit(ctx: Context, x: Tensor, kernel: Value, bias: Value, extent: _Extent, name: str) -> Tensor:
+    weights = named(ctx, turned(ctx, kernel, (1, 2, 3, 0)), name)  # IOHW to OHWI
+    strides, before, extents = extent.strides, extent.before, extent.extents
+    full = [(x.shape[1 + i] - 1) * strides[i] + kernel.shape[2 + i] for i in (0, 1)]
     overhang = [max(full[i] - x.shape[1 + i] * strides[i], 0) for i in (0, 1)]
     same = all(extents[i] == x.shape[1 + i] * strides[i] and before[i] == overhang[i] // 2 for i in (0, 1))
     # Output padding may reach past the whole result; the kernel fills what no tap reaches with the bias.
@@ -104,8 +126,5 @@ def _emit(
     op = ops.TransposeConv(padding=Padding.SAME if same else Padding.VALID, stride_h=strides[0], stride_w=strides[1])
     shape = np.array([x.shape[0], *whole, kernel.shape[1]], np.int32)
     y = ctx.emit(op, [shape, weights, x, bias])
-    return (
-        crop_picture(ctx, y, (0, 0), (0, 0))
-        if same
-        else crop_picture(ctx, y, before, [whole[i] - before[i] - extents[i] for i in (0, 1)])
-    )
+    behind = [whole[i] - before[i] - extents[i] for i in (0, 1)]
+    return y if same else crop_picture(ctx, y, before, behind)

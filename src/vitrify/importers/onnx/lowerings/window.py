@@ -1,4 +1,4 @@
-"""Windows that slide over height and width: their attributes, and where TFLite's own padding is the same as ONNX's."""
+"""Windows that slide over space: their attributes, and where TFLite's own padding is the same as ONNX's."""
 
 from __future__ import annotations
 
@@ -8,65 +8,94 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.source import Array, SourceNode
+from vitrify.importers.onnx.context import Context, Value
+from vitrify.importers.onnx.formulas import shaped
+from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
 from vitrify.ops import Padding
 
 
 @dataclass(frozen=True)
 class Window:
-    """Kernel, strides, dilations and explicit pads for height and width (height 1 for one-dimensional windows)."""
+    """Kernel, strides, dilations and explicit pads per spatial axis: height and width, or depth before them.
 
-    kernel: tuple[int, int]
-    strides: tuple[int, int]
-    dilations: tuple[int, int]
-    before: tuple[int, int]
-    after: tuple[int, int]
+    One-dimensional windows have a height of 1.
+    """
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
 
     @property
-    def reach(self) -> tuple[int, int]:
+    def reach(self) -> tuple[int, ...]:
         """The extent that one window covers, its dilation included."""
-        return ((self.kernel[0] - 1) * self.dilations[0] + 1, (self.kernel[1] - 1) * self.dilations[1] + 1)
+        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
     @property
     def is_padded(self) -> bool:
         """True when any pad is not zero."""
         return any(self.before) or any(self.after)
 
-    def outputs(self, size: Sequence[int]) -> tuple[int, int]:
-        """Output height and width."""
-        h, w = ((size[i] + self.before[i] + self.after[i] - self.reach[i]) // self.strides[i] + 1 for i in (0, 1))
-        return h, w
+    def outputs(self, size: Sequence[int]) -> tuple[int, ...]:
+        """The output's spatial extents."""
+        return tuple(
+            (size[i] + self.before[i] + self.after[i] - reach) // self.strides[i] + 1
+            for i, reach in enumerate(self.reach)
+        )
 
     def is_same(self, size: Sequence[int]) -> bool:
         """True when TFLite's SAME pads exactly like this. Source: TFLite kernels/padding.h."""
-        for i in (0, 1):
-            total = max((-(-size[i] // self.strides[i]) - 1) * self.strides[i] + self.reach[i] - size[i], 0)
+        for i, reach in enumerate(self.reach):
+            total = max((-(-size[i] // self.strides[i]) - 1) * self.strides[i] + reach - size[i], 0)
             if (self.before[i], self.after[i]) != (total // 2, total - total // 2):
                 return False
         return True
 
     def unpadded(self) -> Window:
         """The same window without pads."""
-        return replace(self, before=(0, 0), after=(0, 0))
+        none = (0,) * len(self.kernel)
+        return replace(self, before=none, after=none)
+
+    def axes(self, *axes: int) -> Window:
+        """The window over some of the spatial axes; over one alone, a width of 1 stands beside it."""
+
+        def chosen(values: tuple[int, ...], fill: int) -> tuple[int, ...]:
+            found = tuple(values[a] for a in axes)
+            return (*found, fill) if len(found) == 1 else found
+
+        return Window(
+            chosen(self.kernel, 1),
+            chosen(self.strides, 1),
+            chosen(self.dilations, 1),
+            chosen(self.before, 0),
+            chosen(self.after, 0),
+        )
 
 
-def window_of(ctx: Context, node: SourceNode, size: Sequence[int], kernel: Sequence[int]) -> Window:
-    """Read a node's window over an input of spatial ``size`` (one or two extents).
+def window_of(
+    ctx: Context, node: SourceNode, size: Sequence[int], kernel: Sequence[int], negative_pads: bool = False
+) -> Window:
+    """Read a node's window over an input of spatial ``size`` (one to three extents).
+
+    With ``negative_pads``, SAME of a stride above the kernel cuts at both ends, as ONNX's formula for pools says;
+    otherwise it begins at the first element, as TensorFlow does, where such models come from.
 
     Raises:
         ModelError: an attribute does not fit the number of spatial dimensions, or the window the input.
     """
     rank = len(size)
 
-    def pair(name: str, default: int) -> tuple[int, int]:
-        values = node.ints(name) or [default] * rank
+    def each(name: str) -> tuple[int, ...]:
+        values = node.ints(name) or [1] * rank
         if len(values) != rank or min(values) < 1:
             raise node.problem(f"{name} {values} do not fit {rank} spatial dimensions")
         return _two(values, 1)
 
-    strides, dilations, window = pair("strides", 1), pair("dilations", 1), _two(kernel, 1)
+    strides, dilations, window = each("strides"), each("dilations"), _two(kernel, 1)
+    if min(window) < 1:
+        raise node.problem(f"a kernel of {list(kernel)}")
     pads = node.ints("pads") or [0] * (2 * rank)
     if len(pads) != 2 * rank:
         raise node.problem(f"{len(pads)} pads for {rank} spatial dimensions; there must be {2 * rank}")
@@ -74,7 +103,7 @@ def window_of(ctx: Context, node: SourceNode, size: Sequence[int], kernel: Seque
     found = Window(window, strides, dilations, before, after)
     automatic = node.string("auto_pad", "NOTSET")
     if automatic in ("SAME_UPPER", "SAME_LOWER"):
-        found = _automatic(found, _two(size, 1), automatic == "SAME_UPPER")
+        found = _automatic(found, _two(size, 1), automatic == "SAME_UPPER", negative_pads)
     elif automatic == "VALID":
         found = found.unpadded()
     if min(found.outputs(_two(size, 1))) < 1:
@@ -82,16 +111,21 @@ def window_of(ctx: Context, node: SourceNode, size: Sequence[int], kernel: Seque
     return found
 
 
-def _two(values: Sequence[int], fill: int) -> tuple[int, int]:
-    return (fill, int(values[0])) if len(values) == 1 else (int(values[0]), int(values[1]))
+def _two(values: Sequence[int], fill: int) -> tuple[int, ...]:
+    """At least two values: of one alone, it is the width's."""
+    return (fill, int(values[0])) if len(values) == 1 else tuple(int(v) for v in values)
 
 
-def _automatic(window: Window, size: tuple[int, int], upper: bool) -> Window:
+def _automatic(window: Window, size: Sequence[int], upper: bool, negative: bool) -> Window:
     totals = [
-        max((-(-size[i] // window.strides[i]) - 1) * window.strides[i] + window.reach[i] - size[i], 0) for i in (0, 1)
+        (-(-size[i] // window.strides[i]) - 1) * window.strides[i] + reach - size[i]
+        for i, reach in enumerate(window.reach)
     ]
-    small, large = (totals[0] // 2, totals[1] // 2), (-(-totals[0] // 2), -(-totals[1] // 2))
-    return replace(window, before=small if upper else large, after=large if upper else small)
+    if not negative:
+        totals = [max(total, 0) for total in totals]
+    # Half of it, towards zero: the odd one goes behind for SAME_UPPER.
+    before = tuple(int(total / 2) if upper else int((total + 1) / 2) for total in totals)
+    return replace(window, before=before, after=tuple(t - b for t, b in zip(totals, before, strict=True)))
 
 
 def pad_picture(ctx: Context, x: Tensor, before: Sequence[int], after: Sequence[int], value: float = 0.0) -> Tensor:
@@ -101,7 +135,7 @@ def pad_picture(ctx: Context, x: Tensor, before: Sequence[int], after: Sequence[
     table = np.array([[0, 0], [before[0], after[0]], [before[1], after[1]], [0, 0]], np.int32)
     if value == 0.0:
         return ctx.emit(ops.Pad(), [x, table], aside=True)
-    return ctx.emit(ops.PadV2(), [x, table, np.array(value, np.float32)], aside=True)
+    return ctx.emit(ops.PadV2(), [x, table, np.array(value, x.dtype.numpy)], aside=True)
 
 
 def fitted(ctx: Context, x: Tensor, window: Window) -> tuple[Tensor, Padding]:
@@ -137,8 +171,9 @@ def float_input(ctx: Context, node: SourceNode, index: int, ranks: Sequence[int]
             raise node.unsupported(f"input '{node.inputs[index]}' is {x.type}; only floats are converted")
         raise node.problem(f"input '{node.inputs[index]}' is {x.type}; the operator takes floats")
     if ranks and len(x.shape) not in ranks:
-        if len(x.shape) == 5:
-            raise node.unsupported(f"three spatial dimensions ({x.type}); one and two are converted")
+        if len(x.shape) > max(ranks):
+            most = max(ranks) - 2
+            raise node.unsupported(f"{len(x.shape) - 2} spatial dimensions ({x.type}); up to {most} are converted")
         raise node.problem(
             f"input '{node.inputs[index]}' is {x.type}; {' or '.join(map(str, ranks))} dimensions are needed"
         )
@@ -153,6 +188,7 @@ def _takes_integers(node: SourceNode, index: int) -> bool:
     return any(kind.startswith("tensor(int") for kind in formal[min(index, len(formal) - 1)].types)
 
 
-def kernel_4d(weights: Array) -> Array:
+def kernel_4d(ctx: Context, weights: Value) -> Value:
     """Weights of one spatial dimension with a height of 1; others as they are."""
-    return weights[:, :, None, :] if weights.ndim == 3 else weights
+    shape = weights.shape
+    return shaped(ctx, weights, (*shape[:2], 1, shape[2])) if len(shape) == 3 else weights
