@@ -7,11 +7,19 @@ from dataclasses import dataclass, field
 
 from vitrify import ops
 from vitrify.ir import Node, Tensor
-from vitrify.passes.layout import rules_axes, rules_elementwise, rules_extents, rules_reshape, rules_windows
+from vitrify.passes.layout import (
+    rules_axes,
+    rules_elementwise,
+    rules_extents,
+    rules_reshape,
+    rules_sequences,
+    rules_windows,
+)
 from vitrify.passes.layout.perms import Perm, inverse, is_identity, then
 from vitrify.passes.layout.rule import RULES, Anchor, Layouts
 
-__all__ = ["Region", "flood", "rules_axes", "rules_elementwise", "rules_extents", "rules_reshape", "rules_windows"]
+__all__ = ["Region", "flood", "rules_axes", "rules_elementwise", "rules_extents", "rules_reshape",
+           "rules_sequences", "rules_windows"]
 
 
 @dataclass

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,10 +73,11 @@ def poison(walk: Walk, node: SourceNode) -> None:
 
 def give(walk: Walk, node: SourceNode, results: Sequence[Any]) -> None:
     """Give the node's outputs their values, whatever those are."""
-    plain = [r if isinstance(r, Tensor | np.ndarray) else POISON for r in results]
-    walk.context.bind(node, *plain)
+    poison(walk, node)
     for name, result in zip(node.outputs, results, strict=False):
-        if name and not isinstance(result, Tensor | np.ndarray):
+        if name and isinstance(result, Tensor | np.ndarray):
+            walk.context.bind(replace(node, outputs=[name]), result)
+        elif name:
             walk.context.values[name] = result
 
 

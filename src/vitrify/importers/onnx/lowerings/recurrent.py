@@ -1,115 +1,94 @@
-"""The cells of recurrent layers."""
+"""Recurrent layers: the runtime's sequence operators where they compute the same, else the cell, step by step."""
 
 from __future__ import annotations
 
-import numpy as np
-
-import vitrify.ops as ops
-from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.matmul import dense
-from vitrify.importers.onnx.lowerings.unrolling import Cell, States, is_zero, unroll
+from vitrify.importers.onnx.context import Context, Value
+from vitrify.importers.onnx.joints import parts
+from vitrify.importers.onnx.lowerings.recurrent_activations import activation_of
+from vitrify.importers.onnx.lowerings.recurrent_fused import fused_lstm, fused_rnn, is_fusable
+from vitrify.importers.onnx.lowerings.recurrent_layer import Kind, Layer, Side, added, halved, layer_of
+from vitrify.importers.onnx.lowerings.unrolling import unroll
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.source import Array, SourceNode
+from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
+from vitrify.ops.cells import Activation, Cell, GruCell, LstmCell, RnnCell
+
+_LSTM = Kind(4, ("Sigmoid", "Tanh", "Tanh"), 2, peepholes=True)
+_GRU = Kind(3, ("Sigmoid", "Tanh"), 1)
+_RNN = Kind(1, ("Tanh",), 1)
 
 
 @lowering("LSTM")
 def lstm(ctx: Context, node: SourceNode) -> None:
-    """A long short-term memory layer, step by step."""
-    unroll(ctx, node, _Lstm)
+    """A long short-term memory layer."""
+    layer = layer_of(ctx, node, _LSTM)
+    if is_fusable(layer, cell_read=len(node.outputs) > 2 and bool(node.outputs[2])):
+        fused_lstm(layer)
+    else:
+        unroll(layer, _lstm_cell)
 
 
 @lowering("GRU")
 def gru(ctx: Context, node: SourceNode) -> None:
-    """A gated recurrent layer, step by step."""
-    unroll(ctx, node, _Gru)
+    """A gated recurrent layer; no runtime has it as one operator."""
+    unroll(layer_of(ctx, node, _GRU), _gru_cell)
 
 
 @lowering("RNN")
 def rnn(ctx: Context, node: SourceNode) -> None:
-    """A plain recurrent layer, step by step."""
-    unroll(ctx, node, _Rnn)
+    """A plain recurrent layer."""
+    layer = layer_of(ctx, node, _RNN)
+    if is_fusable(layer):
+        fused_rnn(layer)
+    else:
+        unroll(layer, _rnn_cell)
 
 
-class _Lstm(Cell):
-    """Gates stand in the order input, output, forget, cell. Source: ONNX specification of LSTM."""
-
-    gates, states, defaults = 4, 2, ("Sigmoid", "Tanh", "Tanh")
-
-    def bias(self) -> Array:
-        """Both biases: every gate takes their sum."""
-        return np.asarray(self.input_bias + self.recurrent_bias)
-
-    def step(self, rows: Tensor, states: States) -> States:
-        """C = f * C + i * c; H = o * tanh(C)."""
-        ctx, (hidden, cell) = self.ctx, states
-        gate, candidate, output = self.activations
-        if not is_zero(hidden):
-            rows = ctx.emit(ops.Add(), [rows, dense(ctx, hidden, self.recurrent, None, self.node.inputs[2])])
-        i, o, f, c = self.split(rows, 4)
-        i, f = self._peep(i, cell, 0), self._peep(f, cell, 2)
-        fresh = ctx.emit(ops.Mul(), [ctx.emit(gate(), [i]), ctx.emit(candidate(), [c])])
-        if not is_zero(cell):
-            fresh = ctx.emit(ops.Add(), [ctx.emit(ops.Mul(), [ctx.emit(gate(), [f]), cell]), fresh])
-        opened = ctx.emit(gate(), [self._peep(o, fresh, 1)])
-        return ctx.emit(ops.Mul(), [opened, ctx.emit(output(), [fresh])]), fresh
-
-    def _peep(self, x: Tensor, cell: Tensor, index: int) -> Tensor:
-        """``x`` plus the peephole of gate ``index`` on the cell state."""
-        if not self.ctx.present(self.node, 7) or is_zero(cell):
-            return x
-        holes = self.ctx.known(self.node, 7, "the peepholes")
-        if holes.ndim != 2 or holes.shape[0] <= self.direction or holes.shape[1] != 3 * self.hidden:
-            raise self.node.problem(f"peepholes of shape {list(holes.shape)} for {self.hidden} values")
-        weights = holes[self.direction].reshape(3, -1)[index]
-        return self.ctx.emit(ops.Add(), [x, self.ctx.emit(ops.Mul(), [cell, weights])])
+def _activations(layer: Layer, side: Side) -> tuple[Activation, ...]:
+    """Clipping is for the gates: ONNX Runtime takes the cell state of an LSTM (its third activation) as it is."""
+    clips = [layer.node.number("clip")] * 2 + [0.0]
+    return tuple(
+        activation_of(layer.ctx, layer.node, one, clip) for one, clip in zip(side.activations, clips, strict=False)
+    )
 
 
-class _Gru(Cell):
-    """Gates stand in the order update, reset, hidden. Source: ONNX specification of GRU."""
-
-    gates, states, defaults = 3, 1, ("Sigmoid", "Tanh")
-
-    def bias(self) -> Array:
-        """Both biases, but for the hidden gate, whose recurrent bias may lie inside of the reset."""
-        kept = self.recurrent_bias.copy()
-        if self.node.integer("linear_before_reset"):
-            kept[2 * self.hidden :] = 0
-        return np.asarray(self.input_bias + kept)
-
-    def step(self, rows: Tensor, states: States) -> States:
-        """H = h + z * (H - h)."""
-        ctx, hidden = self.ctx, states[0]
-        gate, candidate = self.activations
-        update, reset, fresh = self.split(rows, 3)
-        size, name = self.hidden, self.node.inputs[2]
-        pair = dense(ctx, hidden, self.recurrent[: 2 * size], None, f"{name}/gates")
-        past = self.split(pair, 2)
-        update = ctx.emit(gate(), [ctx.emit(ops.Add(), [update, past[0]])])
-        reset = ctx.emit(gate(), [ctx.emit(ops.Add(), [reset, past[1]])])
-        if self.node.integer("linear_before_reset"):
-            inner = dense(ctx, hidden, self.recurrent[2 * size :], self.recurrent_bias[2 * size :], f"{name}/hidden")
-            inner = ctx.emit(ops.Mul(), [reset, inner])
-        else:
-            kept = ctx.emit(ops.Mul(), [reset, hidden])
-            inner = dense(ctx, kept, self.recurrent[2 * size :], None, f"{name}/hidden")
-        fresh = ctx.emit(candidate(), [ctx.emit(ops.Add(), [fresh, inner])])
-        moved = ctx.emit(ops.Mul(), [update, ctx.emit(ops.Sub(), [hidden, fresh])])
-        return (ctx.emit(ops.Add(), [fresh, moved]),)
+def _weights(layer: Layer, value: Value, name: str = "") -> Tensor:
+    """A kernel as one tensor, which all steps read."""
+    return value if isinstance(value, Tensor) else layer.ctx.constant(value, name)
 
 
-class _Rnn(Cell):
-    """One gate. Source: ONNX specification of RNN."""
+def _lstm_cell(layer: Layer, side: Side) -> tuple[Cell, Value]:
+    cell = LstmCell(
+        layer.ctx.emit_all,
+        layer.hidden,
+        _weights(layer, side.recurrent, layer.node.inputs[2]),
+        _activations(layer, side),
+        side.peepholes,
+        bool(layer.node.integer("input_forget")),
+    )
+    return cell, added(layer.ctx, layer.node, side.input_bias, side.recurrent_bias)
 
-    gates, states, defaults = 1, 1, ("Tanh",)
 
-    def bias(self) -> Array:
-        """Both biases."""
-        return np.asarray(self.input_bias + self.recurrent_bias)
+def _gru_cell(layer: Layer, side: Side) -> tuple[Cell, Value]:
+    ctx, node, size = layer.ctx, layer.node, layer.hidden
+    activations, name = _activations(layer, side), node.inputs[2]
+    if node.integer("linear_before_reset"):
+        kept, inner_bias = halved(ctx, node, side.recurrent_bias, 2 * size)
+        recurrent = _weights(layer, side.recurrent, name)
+        cell = GruCell(ctx.emit_all, size, recurrent, activations, bias=_weights(layer, inner_bias))
+        return cell, added(ctx, node, side.input_bias, kept)
+    pair, inner = parts(ctx, node, side.recurrent, [2 * size, size], 0)
+    cell = GruCell(
+        ctx.emit_all,
+        size,
+        _weights(layer, pair, f"{name}/gates"),
+        activations,
+        inner=_weights(layer, inner, f"{name}/hidden"),
+    )
+    return cell, added(ctx, node, side.input_bias, side.recurrent_bias)
 
-    def step(self, rows: Tensor, states: States) -> States:
-        """H = tanh(x + R H)."""
-        if not is_zero(states[0]):
-            past = dense(self.ctx, states[0], self.recurrent, None, self.node.inputs[2])
-            rows = self.ctx.emit(ops.Add(), [rows, past])
-        return (self.ctx.emit(self.activations[0](), [rows]),)
+
+def _rnn_cell(layer: Layer, side: Side) -> tuple[Cell, Value]:
+    recurrent = _weights(layer, side.recurrent, layer.node.inputs[2])
+    cell = RnnCell(layer.ctx.emit_all, layer.hidden, recurrent, _activations(layer, side))
+    return cell, added(layer.ctx, layer.node, side.input_bias, side.recurrent_bias)

@@ -2,141 +2,111 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.context import Context
+from vitrify.importers.onnx.context import Context, Value
+from vitrify.importers.onnx.joints import joined
 from vitrify.importers.onnx.lowerings.joining import sliced
-from vitrify.importers.onnx.lowerings.matmul import dense
-from vitrify.importers.onnx.lowerings.window import float_input
-from vitrify.importers.onnx.source import Array, SourceNode
-from vitrify.ir import Operator, Tensor
+from vitrify.importers.onnx.lowerings.recurrent_layer import Layer, Side
+from vitrify.importers.onnx.source import Array
+from vitrify.ir import Tensor
+from vitrify.ops.cells import Cell, States, in_steps
 
-MAX_STEPS = 256
-ACTIVATIONS: dict[str, type[Operator]] = {"sigmoid": ops.Logistic, "tanh": ops.Tanh, "relu": ops.Relu}
-_DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-States = tuple[Tensor, ...]
-
-
-class Cell(ABC):
-    """One direction of a recurrent layer; subclasses say what one step does.
-
-    ``gates`` blocks stand one above the other in the kernels; ``defaults`` names the activations.
-    """
-
-    gates: int
-    defaults: tuple[str, ...]
-    states: int
-
-    def __init__(self, ctx: Context, node: SourceNode, direction: int) -> None:
-        self.ctx, self.node, self.direction = ctx, node, direction
-        self.kernel, self.recurrent = (_part(ctx.known(node, i, "the kernel"), direction, node) for i in (1, 2))
-        self.hidden = self.recurrent.shape[-1]
-        rows = self.gates * self.hidden
-        if self.kernel.shape[0] != rows or self.recurrent.shape != (rows, self.hidden):
-            shapes = f"{list(self.kernel.shape)} and {list(self.recurrent.shape)}"
-            raise node.problem(f"kernels {shapes} do not hold {self.gates} gates of {self.hidden}")
-        bias = np.zeros((direction + 1, 2 * rows), np.float32)
-        if ctx.present(node, 3):
-            bias = ctx.known(node, 3, "the bias")
-        both = _part(bias, direction, node)
-        if both.shape != (2 * rows,):
-            raise node.problem(f"a bias of shape {list(bias.shape)}; each direction must have {2 * rows} values")
-        self.input_bias, self.recurrent_bias = both[:rows], both[rows:]
-        count = len(self.defaults)
-        names = node.attributes.get("activations", list(self.defaults) * (direction + 1))
-        self.activations = [ACTIVATIONS[n.lower()] for n in names[count * direction : count * (direction + 1)]]
-
-    @abstractmethod
-    def bias(self) -> Array:
-        """What is added to the product of input and kernel."""
-
-    @abstractmethod
-    def step(self, rows: Tensor, states: States) -> States:
-        """The states after one step; ``rows`` is the input's product [batch, gates * hidden]; the first state is Y."""
-
-    def run(self, x: Tensor, backward: bool) -> list[Tensor]:
-        """Y [steps, 1, batch, hidden] and the last states [1, batch, hidden]."""
-        ctx = self.ctx
-        steps, batch, inputs = x.shape
-        if inputs != self.kernel.shape[1]:
-            raise self.node.problem(f"the input has {inputs} features, the kernel takes {self.kernel.shape[1]}")
-        flat = ctx.reshape(x, (steps * batch, inputs))
-        products = dense(ctx, flat, self.kernel, self.bias(), self.node.inputs[1])
-        states = tuple(self._initial(5 + i, batch) for i in range(self.states))
-        kept: dict[int, Tensor] = {}
-        for step in range(steps)[::-1] if backward else range(steps):
-            part = [slice(step * batch, (step + 1) * batch), slice(0, self.gates * self.hidden)]
-            states = self.step(sliced(ctx, self.node, products, part), states)
-            kept[step] = states[0]
-        pieces = [ctx.reshape(kept[s], (1, 1, batch, self.hidden)) for s in range(steps)]
-        return [stack(ctx, pieces, 0), *(ctx.reshape(s, (1, batch, self.hidden)) for s in states)]
-
-    def _initial(self, index: int, batch: int) -> Tensor:
-        if not self.ctx.present(self.node, index):
-            return self.ctx.constant(np.zeros((batch, self.hidden), np.float32))
-        state = float_input(self.ctx, self.node, index, (3,))
-        if self.node.integer("layout"):
-            state = self.ctx.transpose(state, (1, 0, 2))
-        if state.shape[0] <= self.direction or state.shape[1:] != (batch, self.hidden):
-            raise self.node.problem(f"an initial state {state.type} for {batch} x {self.hidden} values per direction")
-        if state.shape[0] > 1:
-            part = [slice(self.direction, self.direction + 1), slice(0, batch), slice(0, self.hidden)]
-            state = sliced(self.ctx, self.node, state, part)
-        return self.ctx.reshape(state, (batch, self.hidden))
-
-    def split(self, rows: Tensor, count: int) -> tuple[Tensor, ...]:
-        """The gates' blocks of [batch, count * hidden]."""
-        return self.ctx.emit_all(ops.Split(num_splits=count), [np.array(1, np.int32), rows])
+MAX_STEPS = 1024
+Make = Callable[[Layer, Side], tuple[Cell, Value]]
+"""Gives the cell of a side, and the bias of the input product."""
 
 
-def _part(array: Array, direction: int, node: SourceNode) -> Array:
-    if array.ndim < 2 or array.shape[0] <= direction:
-        raise node.problem(f"a constant of shape {list(array.shape)} has nothing for direction {direction}")
-    return np.asarray(array[direction])
-
-
-def is_zero(x: Tensor) -> bool:
-    """True for a constant of zeros, such as the states that nobody gives."""
-    return x.data is not None and not x.data.any()
-
-
-def stack(ctx: Context, parts: list[Tensor], axis: int) -> Tensor:
-    """The parts joined along an axis; a single one as it is."""
-    return parts[0] if len(parts) == 1 else ctx.emit(ops.Concatenation(axis=axis), parts)
-
-
-def unroll(ctx: Context, node: SourceNode, cell: type[Cell]) -> None:
-    """Lower a recurrent node: X [steps, batch, inputs] to Y [steps, directions, batch, hidden] and the last states."""
-    x = float_input(ctx, node, 0, (3,))
-    _check(ctx, node, x, cell)
-    if node.integer("layout"):
-        x = ctx.transpose(x, (1, 0, 2))
-    backwards = _DIRECTIONS[node.string("direction", "forward")]
-    results = [cell(ctx, node, i).run(x, backward) for i, backward in enumerate(backwards)]
-    outputs = [stack(ctx, [r[i] for r in results], 1 if i == 0 else 0) for i in range(cell.states + 1)]
-    if node.integer("layout"):
-        outputs = [ctx.transpose(outputs[0], (2, 0, 1, 3)), *(ctx.transpose(o, (1, 0, 2)) for o in outputs[1:])]
-    ctx.bind(node, *outputs)
-
-
-def _check(ctx: Context, node: SourceNode, x: Tensor, cell: type[Cell]) -> None:
-    steps, batch = (x.shape[1], x.shape[0]) if node.integer("layout") else x.shape[:2]
-    if steps > MAX_STEPS:
-        text = f"{steps} time steps; at most {MAX_STEPS} are unrolled"
+def unroll(layer: Layer, make: Make) -> None:
+    """Lower a recurrent node to cells and bind Y [steps, directions, batch, hidden] and the last states."""
+    node = layer.node
+    if layer.steps > MAX_STEPS:
+        text = f"{layer.steps} time steps; at most {MAX_STEPS:,} are unrolled"
         raise node.unsupported(text, "use a shorter --shape for the sequence")
-    direction = node.string("direction", "forward")
-    if direction not in _DIRECTIONS:
-        raise node.problem(f"direction '{direction}' is not one of {', '.join(_DIRECTIONS)}")
-    count = len(cell.defaults) * len(_DIRECTIONS[direction])
-    names = node.attributes.get("activations", list(cell.defaults) * len(_DIRECTIONS[direction]))
-    if len(names) != count or any(str(n).lower() not in ACTIVATIONS for n in names):
-        raise node.unsupported(f"activations {names}")
-    if node.number("clip") or node.integer("input_forget"):
-        raise node.unsupported("clip or input_forget")
-    if ctx.present(node, 4):
-        lengths = ctx.known(node, 4, "the sequence lengths")
-        if lengths.size != batch or (lengths != steps).any():
-            raise node.unsupported(f"sequences of lengths {lengths.tolist()}; all must have {steps} steps")
+    if 0 in layer.x.shape:
+        raise node.unsupported(f"an empty sequence {layer.x.type}")
+    bind(layer, [_run(layer, side, *make(layer, side)) for side in layer.sides])
+
+
+def bind(layer: Layer, sides: list[tuple[Tensor, tuple[Tensor, ...]]]) -> None:
+    """Bind the node's outputs from what each direction gives: rows [.., hidden] and states [batch, hidden].
+
+    Directions lie side by side, as exporters join them next; the transpose that ONNX wants goes away with theirs.
+    """
+    ctx, node, count = layer.ctx, layer.node, len(sides)
+    steps, batch, hidden = layer.steps, layer.batch, layer.hidden
+    rows = [y for y, _ in sides]
+    if count == 1:
+        y = ctx.reshape(rows[0], (steps, 1, batch, hidden))
+    else:
+        both = ctx.emit(ops.Concatenation(axis=len(rows[0].shape) - 1), rows)
+        y = ctx.transpose(ctx.reshape(both, (steps, batch, count, hidden)), (0, 2, 1, 3))
+    states = [
+        ctx.reshape(_tensor(ctx, joined(ctx, node, column, 0)), (count, batch, hidden))
+        for column in zip(*(s for _, s in sides), strict=True)
+    ]
+    if node.integer("layout"):
+        y, states = ctx.transpose(y, (2, 0, 1, 3)), [ctx.transpose(s, (1, 0, 2)) for s in states]
+    ctx.bind(node, y, *states)
+
+
+def _tensor(ctx: Context, value: Value) -> Tensor:
+    return ctx.constant(value) if isinstance(value, np.ndarray) else value
+
+
+def _run(layer: Layer, side: Side, cell: Cell, bias: Value) -> tuple[Tensor, tuple[Tensor, ...]]:
+    ctx, node = layer.ctx, layer.node
+    batch, masks = layer.batch, _masks(layer)
+    states: States = side.states
+    kept: list[Value] = [np.zeros((batch, layer.hidden), np.float32)] * layer.steps
+    active = [i for i, mask in enumerate(masks) if isinstance(mask, Tensor) or mask.any()]
+    rows = _products(layer, side, bias, len(active), cell.groups)
+    for index in active[::-1] if side.backward else active:
+        fresh = cell.step(rows[index], states)
+        mask, given = masks[index], fresh[0]
+        if isinstance(mask, Tensor) or not mask.all():
+            states = tuple(_chosen(layer, mask, new, old) for new, old in zip(fresh, states, strict=True))
+            given = _chosen(layer, mask, fresh[0], None)
+        else:
+            states = fresh
+        kept[index] = given
+    if layer.lengths is not None and (isinstance(masks[0], Tensor) or not masks[0].all()):
+        # ONNX Runtime gives zeros for a sequence of no steps, whatever its first state.
+        states = tuple(s if s is None else _chosen(layer, masks[0], s, None) for s in states)
+    last = tuple(_zeros(layer) if s is None else s for s in states)
+    return _tensor(ctx, joined(ctx, node, kept, 0)), last
+
+
+def _products(layer: Layer, side: Side, bias: Value, count: int, groups: Sequence[int]) -> list[list[Tensor]]:
+    """The product of kernel and input for each of the first ``count`` steps."""
+    if not count:
+        return []
+    ctx, node = layer.ctx, layer.node
+    flat = ctx.reshape(layer.x, (layer.steps * layer.batch, layer.x.shape[2]))
+    used = sliced(ctx, node, flat, [slice(0, count * layer.batch), slice(0, layer.x.shape[2])])
+    kernel = ctx.constant(side.kernel, node.inputs[1]) if isinstance(side.kernel, np.ndarray) else side.kernel
+    products = ctx.emit(ops.FullyConnected(), [used, kernel, bias])
+    return in_steps(ctx.emit_all, products, count, layer.hidden, groups)
+
+
+def _zeros(layer: Layer) -> Tensor:
+    return layer.ctx.constant(np.zeros((layer.batch, layer.hidden), np.float32))
+
+
+def _chosen(layer: Layer, mask: Value, new: Tensor, old: Tensor | None) -> Tensor:
+    """``new`` in the sequences that have this step, ``old`` in those that are over."""
+    return layer.ctx.emit(ops.SelectV2(), [mask, new, _zeros(layer) if old is None else old])
+
+
+def _masks(layer: Layer) -> list[Array | Tensor]:
+    """For each step which sequences have it: bool [batch, 1]."""
+    lengths, batch = layer.lengths, layer.batch
+    if lengths is None:
+        return [np.ones((batch, 1), np.bool_)] * layer.steps
+    if isinstance(lengths, np.ndarray):
+        return [(lengths > step).reshape(batch, 1) for step in range(layer.steps)]
+    column = layer.ctx.reshape(lengths, (batch, 1))
+    return [layer.ctx.emit(ops.Greater(), [column, np.array(step, np.int32)]) for step in range(layer.steps)]
