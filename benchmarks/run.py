@@ -65,7 +65,10 @@ def peer(name: str) -> Path:
             raise SystemExit(f"the peer {name} needs Python {entry['python']}")
         print(f"installing {name} …", flush=True)
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
-        subprocess.run([str(folder / "bin" / "pip"), "install", "-q", *entry["requirements"]], check=True)
+        pip = [str(folder / "bin" / "pip"), "install", "-q"]
+        subprocess.run([*pip, *entry["requirements"]], check=True)
+        if alone := entry.get("without_dependencies"):
+            subprocess.run([*pip, "--no-deps", *alone], check=True)
         (folder / ".complete").touch()
     return folder / "bin"
 

@@ -1,0 +1,141 @@
+"""Float conversion of the zoo, side by side with the peers: whole processes, CPU seconds and peak memory.
+
+    python benchmarks/zoo/race.py [--models NAME ...] [--tools NAME ...] [--runs N] [--again]
+
+A peer's result is kept under .cache/bench/zoo, by its requirements and the model's content, and measured once: TensorFlow
+takes minutes a model. Vitrify is measured anew each time. Afterwards docs/benchmarks.md is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from table import ROOT, Entry, entries
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from measure import measure
+from race_page import write_page
+from run import VITRIFY, last_line, peer
+
+RESULTS = ROOT / ".cache" / "bench" / "zoo"
+SECONDS = 900
+"""After which a peer is stopped."""
+OURS = "vitrify"
+TOOLS = (OURS, "onnx2tf", "onnx2tf_tensorflow", "litert_torch")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one tool did with one model. ``reason`` says why there is no file that LiteRT takes; empty when there is."""
+
+    tool: str
+    model: str
+    cpu_seconds: float
+    peak_mb: float
+    operators: int = 0
+    transposes: int = 0
+    reason: str = ""
+
+
+def command(tool: str, entry: Entry, work: Path) -> tuple[list[str], str]:
+    """Return the command that converts a model, and a pattern for the file that it writes into ``work``."""
+    if tool == OURS:
+        return [VITRIFY, "convert", str(entry.onnx), "-o", str(work / "out.tflite")], "out.tflite"
+    if tool == "litert_torch":
+        script = ROOT / "benchmarks" / "zoo" / "litert_torch_float.py"
+        return [str(peer(tool) / "python"), str(script), entry.name, str(work / "out.tflite")], "out.tflite"
+    copy = work / "copy.onnx"               # onnx2tf writes over the file that it reads
+    shutil.copyfile(entry.onnx, copy)
+    path = "flatbuffer_direct" if tool == "onnx2tf" else "tf_converter"
+    return [str(peer(tool) / "onnx2tf"), "-i", str(copy), "-o", str(work / "out"), "-n", "-tb", path], \
+        "out/*_float32.tflite"
+
+
+def once(tool: str, entry: Entry) -> Outcome:
+    """Run a tool on a model in a folder of its own."""
+    work = RESULTS / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    words, pattern = command(tool, entry, work)
+    done = measure(words, work, SECONDS)
+    used = (tool, entry.name, round(done.cpu_seconds, 3), round(done.peak_bytes / 1e6, 1))
+    written = next(iter(work.glob(pattern)), None)
+    if done.status == -9:
+        return Outcome(*used, reason=f"stopped after {SECONDS} s")
+    if written is None:
+        return Outcome(*used, reason=last_line(done))
+    return Outcome(*used, **looked_at(written))
+
+
+def looked_at(file: Path) -> dict[str, object]:
+    """Count a file's operators, and try whether LiteRT takes it."""
+    script = ("import sys, json; from collections import Counter; from vitrify import tflite; from vitrify.runtimes.prepare "
+              "import prepare; from pathlib import Path; p = Path(sys.argv[1]); m = tflite.read(p); "
+              "c = Counter(n.op.kind for g in m.graphs for n in g); prepare(p); print(json.dumps(c))")
+    found = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True)
+    if found.returncode:
+        lines = found.stderr.strip().splitlines()
+        return {"reason": "LiteRT does not take the file: " + (lines[-1] if lines else "it died")[:160]}
+    kinds = Counter(json.loads(found.stdout))
+    return {"operators": sum(kinds.values()), "transposes": kinds["TRANSPOSE"]}
+
+
+def kept(tool: str, entry: Entry) -> Path:
+    """Where the result of a peer is kept."""
+    asked = tomllib.loads((ROOT / "benchmarks" / "peers.toml").read_text()).get(tool)
+    stamp = hashlib.sha256(json.dumps(asked).encode() + entry.onnx.read_bytes()).hexdigest()[:16]
+    return RESULTS / f"{tool}-{entry.name}-{stamp}.json"
+
+
+def raced(tool: str, entry: Entry, runs: int, again: bool) -> Outcome:
+    """Return what a tool does with a model: the median of ``runs`` for Vitrify, one run or the kept one for a peer."""
+    if tool == OURS:
+        results = [once(tool, entry) for _ in range(runs)]
+        middle = statistics.median(r.cpu_seconds for r in results)
+        return Outcome(**{**asdict(results[-1]), "cpu_seconds": middle, "peak_mb": max(r.peak_mb for r in results)})
+    path = kept(tool, entry)
+    if again or not path.exists():
+        result = once(tool, entry)
+        path.with_suffix(".part").write_text(json.dumps(asdict(result)))
+        os.replace(path.with_suffix(".part"), path)
+    return Outcome(**json.loads(path.read_text()))
+
+
+def main() -> int:
+    """Race the chosen tools over the chosen models."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", default=[])
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--again", action="store_true", help="measure the peers anew")
+    arguments = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    present = [e for e in entries(arguments.models) if e.onnx.exists()]
+    if not present:
+        raise SystemExit("no model of the zoo is there: run `make zoo` first")
+    outcomes = []
+    for entry in present:
+        for tool in arguments.tools:
+            outcome = raced(tool, entry, arguments.runs, arguments.again)
+            outcomes.append(outcome)
+            print(f"{entry.name:24} {tool:20} {outcome.cpu_seconds:8.2f} s {outcome.peak_mb:7.0f} MB "
+                  f"{outcome.operators:5} ops {outcome.transposes:4} transposes  {outcome.reason}", flush=True)
+    if OURS in arguments.tools and not arguments.models:
+        write_page(outcomes)
+    return int(any(o.reason for o in outcomes if o.tool == OURS))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
