@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.importers.onnx.folds.registry import Fold, axes_given, axis_at, folds
+from vitrify.importers.onnx.folds.registry import Fold, axes_given, folds
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode
 
@@ -87,16 +87,6 @@ for _kind, _function in _MANY.items():
     folds(_kind)(_many(_function))
 
 
-@folds("CumSum")
-def _cumsum(node: SourceNode, inputs: list[Any]) -> Array:
-    axis = int(inputs[1].reshape(-1)[0])
-    if node.integer("exclusive"):
-        raise node.unsupported("an exclusive sum of constants")
-    if node.integer("reverse"):
-        return np.flip(np.cumsum(np.flip(inputs[0], axis), axis), axis)
-    return np.cumsum(inputs[0], axis, dtype=inputs[0].dtype)
-
-
 @folds("Clip")
 def _clip(node: SourceNode, inputs: list[Any]) -> Array:
     low = inputs[1] if len(inputs) > 1 and inputs[1] is not None else node.attributes.get("min")
@@ -139,16 +129,6 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
 }
 for _kind, _function in _REDUCTIONS.items():
     folds(_kind)(_reducing(_function))
-
-
-@folds("ArgMax", "ArgMin")
-def _arg(node: SourceNode, inputs: list[Any]) -> Array:
-    axis = axis_at(node, inputs[0].ndim)
-    function = np.argmax if node.kind == "ArgMax" else np.argmin
-    if node.integer("select_last_index"):
-        raise node.unsupported("select_last_index on constants")
-    result: Array = np.asarray(function(inputs[0], axis=axis), np.int64)
-    return np.expand_dims(result, axis) if node.integer("keepdims", 1) else result
 
 
 @folds("Softmax")

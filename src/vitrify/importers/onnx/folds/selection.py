@@ -61,19 +61,41 @@ def _gather_elements(node: SourceNode, inputs: list[Any]) -> Array:
 
 @folds("GatherND")
 def _gather_nd(node: SourceNode, inputs: list[Any]) -> Array:
-    if node.integer("batch_dims"):
-        raise node.unsupported("batch_dims other than 0 on constants")
-    array: Array = inputs[0][tuple(np.moveaxis(inputs[1], -1, 0))]
-    return array
+    x, indices, batch = inputs[0], inputs[1], node.integer("batch_dims")
+    if not 0 <= batch < indices.ndim or indices.shape[:batch] != x.shape[:batch]:
+        raise node.problem(f"batch_dims {batch} for the shapes {list(x.shape)} and {list(indices.shape)}")
+    count = int(np.prod(x.shape[:batch], dtype=np.int64))
+    rows = zip(x.reshape(count, *x.shape[batch:]), indices.reshape(count, *indices.shape[batch:]), strict=True)
+    picked = [row[tuple(np.moveaxis(places, -1, 0))] for row, places in rows]
+    shape = (*indices.shape[:-1], *x.shape[batch + indices.shape[-1] :])
+    return np.array(picked, x.dtype).reshape(shape)
+
+
+_REDUCTIONS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def _scattered(node: SourceNode, x: Array, where: tuple[Array, ...], updates: Array) -> Array:
+    result, name = x.copy(), node.string("reduction", "none")
+    if name == "none":
+        result[where] = updates
+    elif name in _REDUCTIONS:
+        _REDUCTIONS[name].at(result, where, updates)
+    else:
+        raise node.problem(f"reduction '{name}' is unknown")
+    return result
 
 
 @folds("ScatterND")
 def _scatter_nd(node: SourceNode, inputs: list[Any]) -> Array:
-    if node.string("reduction", "none") != "none":
-        raise node.unsupported("a reduction on constants")
-    result: Array = inputs[0].copy()
-    result[tuple(np.moveaxis(inputs[1], -1, 0))] = inputs[2]
-    return result
+    return _scattered(node, inputs[0], tuple(np.moveaxis(inputs[1], -1, 0)), inputs[2])
+
+
+@folds("Scatter", "ScatterElements")
+def _scatter_elements(node: SourceNode, inputs: list[Any]) -> Array:
+    x, indices = inputs[0], inputs[1]
+    where = list(np.indices(indices.shape, sparse=True))
+    where[axis_at(node, x.ndim)] = indices
+    return _scattered(node, x, tuple(where), inputs[2])
 
 
 @folds("NonZero")
@@ -109,5 +131,6 @@ def _one_hot(node: SourceNode, inputs: list[Any]) -> Array:
     depth = int(inputs[1].reshape(-1)[0])
     off, on = inputs[2]
     limit(node, [*inputs[0].shape, depth])
-    hot = np.arange(depth) == np.asarray(inputs[0] % depth)[..., None]
+    places = np.where(inputs[0] < 0, inputs[0] + depth, inputs[0])
+    hot = np.arange(depth) == places[..., None]
     return np.moveaxis(np.where(hot, on, off).astype(inputs[2].dtype), -1, node.integer("axis", -1))

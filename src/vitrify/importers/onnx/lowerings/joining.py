@@ -38,7 +38,13 @@ def split(ctx: Context, node: SourceNode) -> None:
         return ctx.bind(node, x)
     if len(set(sizes)) == 1:
         return ctx.bind(node, *ctx.emit_all(ops.Split(num_splits=len(sizes)), [place, x]))
-    return ctx.bind(node, *ctx.emit_all(ops.SplitV(num_splits=len(sizes)), [x, np.array(sizes, np.int32), place]))
+    filled = np.array([s for s in sizes if s], np.int32)
+    if filled.size == 1:
+        parts = iter([x])
+    else:
+        parts = iter(ctx.emit_all(ops.SplitV(num_splits=filled.size), [x, filled, place]))
+    blank = np.zeros([0 if i == axis else d for i, d in enumerate(x.shape)], x.dtype.numpy)
+    return ctx.bind(node, *(next(parts) if s else ctx.constant(blank) for s in sizes))
 
 
 @lowering("Slice")
@@ -57,7 +63,7 @@ def sliced(ctx: Context, node: SourceNode, x: Tensor, ranges: list[slice]) -> Te
     spans = [range(d)[r] for d, r in zip(x.shape, ranges, strict=True)]
     sizes = [len(s) for s in spans]
     if min(sizes, default=1) == 0:
-        raise node.unsupported(f"the slice of {x.type} is empty")
+        return ctx.constant(np.zeros(sizes, x.dtype.numpy))
     if all(s == range(d) for s, d in zip(spans, x.shape, strict=True)):
         return x
     spans = [s if len(s) > 1 else range(s[0], s[0] + 1) for s in spans]  # one element has no step
