@@ -80,13 +80,16 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
         VitrifyError: an operator has no int8 form, or the data does not fit.
     """
     from vitrify import quant, tflite
+    from vitrify.passes import unroll_sequences
     from vitrify.pipeline.steps import calibrate_model
     from vitrify.pipeline.widening import quantize_enough
+    from vitrify.quant.copying import copy_model
 
     given = _data(data, samples, random_calibration, preprocess)
     given.require("calibration")
     source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values)
     chosen = recipe or quant.Recipe()
+    unroll_sequences(source := copy_model(source))
     with temporary_folder() as folder:
         path = folder / "float.tflite"
         tflite.write(source, path)

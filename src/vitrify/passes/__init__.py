@@ -16,12 +16,14 @@ from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.misfits import misfits
 from vitrify.passes.quantized import has_steps, keep_steps
 from vitrify.passes.tables import CLEANUP, FUSION, HEADS, LAYOUT, PATTERNS
+from vitrify.passes.unroll import Unroll
 
 ROUNDS = 6
 """How often patterns, layout and clean-up may feed each other; two do for every model seen."""
 Layout = Literal["nhwc", "nchw"]
 
-__all__ = ["CLEANUP", "FUSION", "LAYOUT", "PATTERNS", "Layout", "Pass", "Runner", "optimize"]
+__all__ = ["CLEANUP", "FUSION", "LAYOUT", "PATTERNS", "Layout", "Pass", "Runner", "optimize",
+           "unroll_sequences"]
 
 
 def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layout = "nhwc") -> Ledger:
@@ -40,6 +42,22 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
         if found:
             raise ModelError(found) from stumbled
         raise
+
+
+def unroll_sequences(model: Model, ledger: Ledger | None = None) -> Ledger:
+    """Write the sequence operators of an optimized model out step by step, in place; inputs and outputs stay.
+
+    Full-integer quantization needs it: the steps have integer kernels of every kind, and ranges for each tensor.
+    """
+    runner = Runner(model, ledger)
+    if runner.apply(Unroll()):
+        runner.run(CLEANUP)
+        runner.apply(TurnLayout(model, False, False))
+        runner.run(FUSION)
+        for graph in model.graphs:
+            make_names_unique(graph)
+            inherit_origins(graph)
+    return runner.ledger
 
 
 def _optimize(model: Model, layout: TurnLayout) -> Ledger:

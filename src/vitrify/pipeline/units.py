@@ -95,6 +95,7 @@ def _data_key(build: Build) -> object:
 
 def _convert(build: Build) -> None:
     from vitrify import tflite
+    from vitrify.passes import unroll_sequences
 
     run, options = build.run, build.options
     with build.stage("import") as stage:
@@ -102,7 +103,7 @@ def _convert(build: Build) -> None:
         stage.findings = import_findings(model)
         stage.text = f"{sum(map(len, model.graphs))} nodes from {options.model.name}"
     with build.stage("optimize") as stage:
-        ledger = optimize_model(model, options.conversion)
+        ledger = unroll_sequences(model, optimize_model(model, options.conversion))
         run.record.ledger = ledger_rows(ledger)
         stage.text = f"{sum(map(len, model.graphs))} nodes"
     with build.stage("write float") as stage:
