@@ -45,6 +45,15 @@ class AbsorbSteps(Pass):
         self.rounded_weights: list[str] = []
         self.changed_scales: list[str] = []
 
+    def again(self) -> AbsorbSteps:
+        """The same pass, to be run once more."""
+        return AbsorbSteps(self.known)
+
+    def remember(self, other: AbsorbSteps) -> None:
+        """Take over what another run has to tell."""
+        self.rounded_weights += other.rounded_weights
+        self.changed_scales += other.changed_scales
+
     def run(self, graph: Graph) -> int:
         """Walk in order."""
         return sum(self._visit(graph, node) for node in graph

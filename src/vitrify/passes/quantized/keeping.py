@@ -15,6 +15,8 @@ from vitrify.passes.quantized.steps import STEP_TYPES, is_bridge
 
 MOVING: tuple[type[Pass], ...] = (SinkDequantize, MeetQuantize, HoistQuantize, MeetQuantize)
 SHOWN = 8
+ROUNDS = 16
+"""How often moving, scaling and absorbing may feed each other; three do for every model seen."""
 
 
 def has_steps(model: Model) -> bool:
@@ -30,15 +32,15 @@ def _has_steps(node: Node) -> bool:
 def keep_steps(runner: Runner, cleanup: Sequence[type[Pass]]) -> list[Finding]:
     """Make integer operators of what stands between the file's scales; returns what is worth knowing."""
     model = runner.model
-    runner.run(MOVING)
     absorb = AbsorbSteps(model.extras.get("steps", {}))
-    absorbed = runner.apply(absorb)
-    while runner.run((ScaleSteps, ScaleBeforeQuantize), rounds=1):
-        again = AbsorbSteps(absorb.known)
-        absorbed += runner.apply(again)
-        absorb.rounded_weights += again.rounded_weights
-        absorb.changed_scales += again.changed_scales
-    runner.run(MOVING)
+    absorbed = 0
+    for _ in range(ROUNDS):
+        runner.run(MOVING)
+        changed = runner.apply(again := absorb.again())
+        absorb.remember(again)
+        absorbed += changed
+        if not changed + runner.run((ScaleSteps, ScaleBeforeQuantize), rounds=1):
+            break
     runner.apply(StepsAtBoundary())
     runner.run(cleanup)
     if not absorbed:

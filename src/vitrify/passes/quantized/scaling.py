@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vitrify import ops
-from vitrify.ir import DType, Graph, Node, Quantization, Tensor
+from vitrify.ir import Graph, Node, Quantization, Tensor
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import by_constant, scalar
 from vitrify.passes.quantized.steps import new_steps, operand, steps_of, wanted_steps
@@ -20,19 +20,17 @@ class ScaleSteps(Pass):
     kinds = (ops.Mul,)
 
     def rewrite(self, graph: Graph, node: Node) -> bool:
-        """Where a constant of one value multiplies 8-bit steps."""
+        """Where a constant of one value multiplies steps."""
         pair = by_constant(node, ops.Mul)
         factor = scalar(pair[1]) if pair is not None else None
         source = steps_of(pair[0]) if pair is not None else None
         if pair is None or source is None or factor is None or not 1e-20 < factor < 1e20 or wanted_steps(node) \
-                or source.dtype is not DType.INT8 or source.quantization is None:
+                or source.quantization is None:
             return False
         scale = float(source.quantization.scale[0]) * factor
         own = Quantization.per_tensor(scale, int(source.quantization.zero_point[0]))
-        if node.output.is_output and any(u for u in node.output.users):
-            return False
-        made = new_steps(node.output, own, DType.INT8)
-        factors = operand(pair[1], {}, DType.INT8, self.name)
+        made = new_steps(node.output, own, source.dtype)
+        factors = operand(pair[1], {}, source.dtype, self.name)
         inputs: list[Tensor | None] = [source if t is pair[0] else factors for t in node.inputs]
         graph.add(node.op, inputs, [made], name=node.name, origin=self.made(node), before=node)
         graph.replace_node(node, ops.Dequantize(), [made])
@@ -54,14 +52,14 @@ class ScaleBeforeQuantize(Pass):
         pair, wanted = by_constant(node, ops.Mul), wanted_steps(node)
         factor = scalar(pair[1]) if pair is not None else None
         if pair is None or wanted is None or factor is None or not 1e-20 < factor < 1e20 \
-                or wanted.dtype is not DType.INT8 or wanted.quantization is None or steps_of(pair[0]) is not None \
+                or wanted.quantization is None or steps_of(pair[0]) is not None \
                 or len({u.output.quantization for u in node.output.users}) > 1:
             return False
         scale = float(wanted.quantization.scale[0]) / factor
-        before = new_steps(pair[0], Quantization.per_tensor(scale, int(wanted.quantization.zero_point[0])), DType.INT8)
+        before = new_steps(pair[0], Quantization.per_tensor(scale, int(wanted.quantization.zero_point[0])), wanted.dtype)
         graph.add(ops.Quantize(), [pair[0]], [before], name=before.name, origin=self.made(node), before=node)
-        made = new_steps(node.output, wanted.quantization, DType.INT8)
-        factors = operand(pair[1], {}, DType.INT8, self.name)
+        made = new_steps(node.output, wanted.quantization, wanted.dtype)
+        factors = operand(pair[1], {}, wanted.dtype, self.name)
         inputs: list[Tensor | None] = [before if t is pair[0] else factors for t in node.inputs]
         graph.add(node.op, inputs, [made], name=node.name, origin=self.made(node), before=node)
         for user in node.output.users:

@@ -24,10 +24,10 @@ WIDE: tuple[type[Operator], ...] = (
     ops.Add, ops.Sub, ops.Mul, ops.AveragePool2D, ops.MaxPool2D, ops.Concatenation, ops.Conv2D, ops.DepthwiseConv2D,
     ops.FullyConnected, ops.TransposeConv, ops.Mean, ops.Pad, ops.Relu, ops.Relu6, ops.LeakyRelu, ops.Logistic,
     ops.Tanh, ops.Reshape, ops.ResizeBilinear, ops.ResizeNearestNeighbor, ops.Slice, ops.Split, ops.StridedSlice,
-    ops.Transpose, ops.BatchMatMul, ops.Squeeze, ops.ExpandDims, ops.Gather)
+    ops.Transpose, ops.BatchMatMul, ops.Softmax, ops.Squeeze, ops.ExpandDims, ops.Gather)
 """Operators with a kernel for 16-bit steps. Source: TFLite's 16x8 specification and kernels."""
 
-WIDE_OUTPUT = {ops.Logistic: 1 / 32768, ops.Tanh: 1 / 32768}
+WIDE_OUTPUT: dict[type[Operator], float] = {ops.Logistic: 1 / 32768, ops.Tanh: 1 / 32768, ops.Softmax: 1 / 32768}
 
 
 def rule_of(node: Node) -> Int8Rule | None:
