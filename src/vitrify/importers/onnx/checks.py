@@ -122,11 +122,12 @@ def _order(graph: SourceGraph) -> Iterator[Finding]:
 
 
 def needed(graph: SourceGraph) -> list[SourceNode]:
-    """The nodes, in order, on which the graph's outputs depend."""
+    """The nodes, in order, on which the graph's outputs depend; what they make and nobody reads loses its name."""
     wanted = {v.name for v in graph.outputs}
     kept: list[SourceNode] = []
     for node in reversed(graph.nodes):
         if not wanted.isdisjoint(node.outputs):
+            node.outputs = [name if name in wanted else "" for name in node.outputs]
             kept.append(node)
             wanted.update(reads(node))
     return kept[::-1]
