@@ -237,3 +237,8 @@ class Bitcast(Operator):
 
     name = "BITCAST"
     options = "BitcastOptions"
+
+    def infer(self, inputs: Inputs) -> list[TensorType]:
+        """Return the input's type; the output tensor may name another of the same width."""
+        (x,) = given(self, inputs, 1)
+        return [x.type]

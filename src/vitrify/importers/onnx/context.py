@@ -17,12 +17,12 @@ import vitrify.ops as ops
 from vitrify.core.errors import UnsupportedError
 from vitrify.core.findings import Finding
 from vitrify.importers.onnx.bundles import Absent, Bundle
+from vitrify.importers.onnx.elements import graph_dtype
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Graph, Operator, Origin, Quantization, Source, Tensor
 from vitrify.ops.plain import wider
 
 Value = Tensor | Array
-_FLOATS = ("float16", "float64", "bfloat16")
 
 
 class Poison:
@@ -30,21 +30,6 @@ class Poison:
 
 
 POISON = Poison()
-
-
-def graph_dtype(name: str) -> DType:
-    """The element type that a tensor of ONNX's type ``name`` has in the graph: float32 for floats, int32 for int64.
-
-    Raises:
-        KeyError: no counterpart (strings, 4-bit types).
-    """
-    if name in _FLOATS:
-        return DType.FLOAT32
-    if name in ("int64", "uint64", "uint32"):
-        return DType.INT32
-    if name == "string":
-        raise KeyError(name)
-    return DType[name.upper()]
 
 
 class Context:
@@ -55,6 +40,7 @@ class Context:
         self.opset = opset
         self.values: MutableMapping[str, Value | Poison | Bundle | Absent] = {}
         self.unrolled = 0  # nodes that the rounds of loops have made so far
+        self.declared: dict[str, str] = {}  # the element types of the graph's inputs, as the file has them
         self.findings: list[Finding] = []
         self.steps: dict[str, Quantization] = {}  # the scales that constants were stored with, by ONNX name
         self.node: SourceNode | None = None

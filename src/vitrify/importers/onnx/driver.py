@@ -13,10 +13,12 @@ import vitrify.ops as ops
 from vitrify.core.errors import InternalError, ModelError, UnsupportedError, VitrifyError
 from vitrify.core.findings import Finding
 from vitrify.importers.onnx.checks import check, needed
-from vitrify.importers.onnx.context import POISON, Context, Poison, graph_dtype
+from vitrify.importers.onnx.context import POISON, Context, Poison
 from vitrify.importers.onnx.controls import CONTROL, carry_out
+from vitrify.importers.onnx.elements import graph_dtype, held
 from vitrify.importers.onnx.expansions import expand
 from vitrify.importers.onnx.folds import FOLDS, fold
+from vitrify.importers.onnx.folds.reference import by_reference
 from vitrify.importers.onnx.functions import put_in
 from vitrify.importers.onnx.hints import HINTS
 from vitrify.importers.onnx.lowerings import LOWERINGS
@@ -30,6 +32,8 @@ from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBind
 
 SHOWN_NODES = 8
 SIGNATURE = "serving_default"
+UNREAD = -1
+"""Position of a source input that the file does not have: a tensor without elements."""
 
 
 def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int] | int], values: Mapping[str, Any]) -> Model:
@@ -80,7 +84,12 @@ class _Walk:
                     )
                 )
                 continue
-            tensor = Tensor(value.name, dtype, extents[value.name], origin=Origin.of(value.name))
+            self.context.declared[value.name] = value.dtype
+            shape = extents[value.name]
+            if 0 in shape:  # there is one such tensor only, and no runtime takes it
+                self.context.values[value.name] = np.zeros(shape, held(value.dtype))
+                continue
+            tensor = Tensor(value.name, dtype, shape, origin=Origin.of(value.name))
             self.context.graph.inputs.append(tensor)
             self.context.values[value.name] = tensor
         if findings:
@@ -103,24 +112,19 @@ class _Walk:
 
     def _node(self, node: SourceNode) -> None:
         context, kind = self.context, node.full_kind
-        if not (kind in LOWERINGS or kind in FOLDS or kind in CONTROL or has_body(node)):
-            self.missing[kind].append(node)
-            return self._poison(node)
         inputs = [context.values[name] if name else None for name in node.inputs]
-        if any(isinstance(value, Poison) for value in inputs):
+        poisoned = any(isinstance(value, Poison) for value in inputs)
+        if not (kind in LOWERINGS or kind in FOLDS or kind in CONTROL or has_body(node)):
+            computed = None if poisoned else by_reference(node, inputs)
+            if computed is None:
+                self.missing[kind].append(node)
+                return self._poison(node)
+            return context.bind(node, *computed)
+        if poisoned:
             return self._poison(node)
         try:
-            if carry_out(self, node):
-                return None
-            folded = fold(node, inputs) if kind in FOLDS else None
-            if folded is not None:
-                context.bind(node, *folded)
-            elif kind in LOWERINGS:
-                LOWERINGS[kind](context, node)
-            elif (body := standard_body(node, inputs)) is not None:
-                self.run(body)
-            else:
-                raise node.unsupported("its inputs are computed at run time; only constants are taken")
+            if not carry_out(self, node):
+                self._lower(node, inputs)
         except VitrifyError as error:
             self.errors.append(error)
             self._poison(node)
@@ -128,6 +132,27 @@ class _Walk:
             self.errors.append(_bug(node, error))
             self._poison(node)
         return None
+
+    def _lower(self, node: SourceNode, inputs: list[Any]) -> None:
+        """Fold a node, lower it, or put in its body; what is known and fits none of these is computed by reference."""
+        context, kind = self.context, node.full_kind
+        empty = any(isinstance(value, np.ndarray) and value.size == 0 for value in inputs)
+        problem: VitrifyError | None = None
+        try:
+            folded = fold(node, inputs) if kind in FOLDS else by_reference(node, inputs) if empty else None
+            if folded is not None:
+                return context.bind(node, *folded)
+            if kind in LOWERINGS:
+                return LOWERINGS[kind](context, node)
+        except (ModelError, UnsupportedError) as error:
+            problem = error
+        computed = by_reference(node, inputs)
+        if computed is not None:
+            return context.bind(node, *computed)
+        body = standard_body(node, inputs) if problem is None else None
+        if body is None:
+            raise problem or node.unsupported("its inputs are computed at run time; only constants are taken")
+        return self.run(body)
 
     def _poison(self, node: SourceNode) -> None:
         for name in node.outputs:
@@ -164,6 +189,14 @@ class _Walk:
                     f"output '{value.name}' is no tensor but a sequence or an optional",
                     where=f"output '{value.name}'",
                     help="give out its elements, or ConcatFromSequence of them",
+                )
+            if 0 in found.shape:
+                raise UnsupportedError.of(
+                    "onnx.empty-output",
+                    f"output '{value.name}' has no elements: its shape is {list(found.shape)}",
+                    where=f"output '{value.name}'",
+                    why="no TFLite runtime holds such a tensor",
+                    help="cut it off the model: onnx.utils.extract_model with the other outputs",
                 )
             tensor = context.constant(found, value.name) if isinstance(found, np.ndarray) else found
             if tensor.producer is None or tensor in outputs:
@@ -210,8 +243,8 @@ def _model(source: SourceModel, context: Context, extents: Mapping[str, tuple[in
     outputs = {t.name: i for i, t in enumerate(graph.outputs)}
     interface = Interface(
         inputs=tuple(
-            InputBinding(name=v.name, shape=extents[v.name], dtype=v.dtype, position=i)
-            for i, v in enumerate(source.graph.inputs)
+            InputBinding(name=v.name, shape=extents[v.name], dtype=v.dtype, position=inputs.get(v.name, UNREAD))
+            for v in source.graph.inputs
         ),
         outputs=tuple(
             OutputBinding(name=v.name, shape=t.shape, dtype=_dtype(v, t), parts=(Part(position=i),))

@@ -10,6 +10,7 @@ import numpy as np
 
 from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.core.findings import Finding, Severity
+from vitrify.importers.onnx.checks import needed, reads
 from vitrify.importers.onnx.dims import Sizes, default_sizes, fix_dims, shapes_of, show_dims
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceValue
 
@@ -33,7 +34,7 @@ def static_shapes(
     """
     fix_dims(graph, sizes)
     notes = default_sizes(graph, metadata or {}, sizes)
-    given = _by_name(graph, shapes_of(sizes))
+    given = _unread(graph) | _by_name(graph, shapes_of(sizes))
     symbols: dict[str, int] = {}
     for value in graph.inputs:
         for dim, extent in zip(value.dims or (), given.get(value.name, ()), strict=False):
@@ -59,7 +60,7 @@ def static_shapes(
     found: dict[str, tuple[int, ...]] = {}
     questions: list[Finding] = []
     for value in graph.inputs:
-        shape = given.get(value.name) or _known(value, symbols)
+        shape = given[value.name] if value.name in given else _known(value, symbols)
         if shape is None:
             questions.append(_question(value, symbols))
         else:
@@ -67,6 +68,16 @@ def static_shapes(
     if questions:
         raise UnsupportedError(questions)
     return found, notes
+
+
+def _unread(graph: SourceGraph) -> dict[str, tuple[int, ...]]:
+    """A shape for every input that no output depends on: any will do where the file leaves it open."""
+    used = {name for node in needed(graph) for name in reads(node)} | {v.name for v in graph.outputs}
+    return {
+        value.name: tuple(d if isinstance(d, int) else 1 for d in value.dims or ())
+        for value in graph.inputs
+        if value.name not in used
+    }
 
 
 def _by_name(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
@@ -99,7 +110,7 @@ def _by_name(graph: SourceGraph, shapes: Mapping[str, Sequence[int]]) -> dict[st
                     help=f"--shape {target}={_suggest(inputs[target], {})}",
                 )
             )
-        elif any(int(d) < 1 for d in shape):
+        elif any(int(e) < (0 if d == 0 else 1) for d, e in zip(dims or [None] * len(shape), shape, strict=True)):
             findings.append(
                 Finding(
                     code="shape.extent",

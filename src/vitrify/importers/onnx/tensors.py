@@ -33,17 +33,18 @@ DTYPES: dict[int, str] = {
     15: "complex128",
 }
 BFLOAT16 = 16
+# Those that numpy does not have, by the names of the `ml_dtypes` package, which has them.
 NAMES = {
     8: "string",
     16: "bfloat16",
-    17: "float8e4m3fn",
-    18: "float8e4m3fnuz",
-    19: "float8e5m2",
-    20: "float8e5m2fnuz",
+    17: "float8_e4m3fn",
+    18: "float8_e4m3fnuz",
+    19: "float8_e5m2",
+    20: "float8_e5m2fnuz",
     21: "uint4",
     22: "int4",
-    23: "float4e2m1",
-    24: "float8e8m0",
+    23: "float4_e2m1fn",
+    24: "float8_e8m0fnu",
     25: "uint2",
     26: "int2",
 }

@@ -1,7 +1,8 @@
 """The one registration of folds: a function per ONNX operator that computes it on known inputs.
 
-A fold takes the node and its input arrays and returns the output array, or a list of several. Integers stay in ONNX's
-own types, so that int64 arithmetic is exact. Source: the operators' specifications at onnx.ai/onnx/operators.
+A fold takes the node and its input arrays and returns the output array, a list of several, or None to leave the node
+to its lowering. Integers stay in ONNX's own types, so that int64 arithmetic is exact.
+Source: the operators' specifications at onnx.ai/onnx/operators.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Tensor
 
-Fold = Callable[[SourceNode, list[Any]], Array | list[Array]]
+Fold = Callable[[SourceNode, list[Any]], Array | list[Array] | None]
 FOLDS: dict[str, Fold] = {}
 _LAZY = ("Shape", "Size")  # these need the type only
 
@@ -34,6 +35,8 @@ def fold(node: SourceNode, inputs: Sequence[Any]) -> list[Array] | None:
     except (ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError) as error:
         shapes = ", ".join(f"{v.dtype.name}{list(v.shape)}" if isinstance(v, np.ndarray) else "-" for v in inputs)
         raise node.problem(f"cannot be computed from the constants {shapes}: {error}") from error
+    if result is None:
+        return None
     return [np.asarray(r) for r in (result if isinstance(result, list) else [result])]
 
 

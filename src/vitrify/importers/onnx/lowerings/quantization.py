@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.context import Context, graph_dtype
+from vitrify.importers.onnx.context import Context
+from vitrify.importers.onnx.elements import graph_dtype
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Quantization, Tensor

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.context import Context, graph_dtype
-from vitrify.importers.onnx.lowerings.elementwise import cast_op
+from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.registry import axes_of, axis_of, lowering
 from vitrify.importers.onnx.rules import limit, target_shape
 from vitrify.importers.onnx.source import SourceNode
-from vitrify.importers.onnx.tensors import BFLOAT16, DTYPES
 
 
 @lowering("Identity")
@@ -70,17 +68,6 @@ def transpose(ctx: Context, node: SourceNode) -> None:
     if tuple(perm) == tuple(range(len(perm))):
         return ctx.bind(node, x)
     return ctx.bind(node, ctx.emit(ops.Transpose(), [x, np.array(perm, np.int32)]))
-
-
-@lowering("Cast", "CastLike")
-def cast(ctx: Context, node: SourceNode) -> None:
-    """Another element type; nothing between types that are one in the graph (int64 and int32, float64 and float32)."""
-    x = ctx.tensor(node, 0)
-    to = node.integer("to", 1)
-    if to not in DTYPES and to != BFLOAT16:
-        raise node.unsupported(f"a cast to the element type number {to}")
-    target = ctx.tensor(node, 1).dtype if node.kind == "CastLike" else graph_dtype(DTYPES.get(to, "float32"))
-    ctx.bind(node, x if x.dtype is target else ctx.emit(cast_op(x.dtype, target), [x]))
 
 
 @lowering("Expand")
