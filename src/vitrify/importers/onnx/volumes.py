@@ -38,8 +38,7 @@ def _run(ctx: Context, rows: Tensor, first: int, count: int, stride: int) -> Ten
         begin, size = np.array([0, first, 0], np.int32), np.array([n, count, width], np.int32)
         return ctx.emit(ops.Slice(), [rows, begin, size], aside=True)
     last = first + (count - 1) * stride + 1
-    begin, end, step = ([0, first, 0], [n, last, width], [1, stride, 1])
-    table = [np.array(v, np.int32) for v in (begin, end, step)]
+    table = [np.array(v, np.int32) for v in ([0, first, 0], [n, last, width], [1, stride, 1])]
     return ctx.emit(ops.StridedSlice(), [rows, *table], aside=True)
 
 

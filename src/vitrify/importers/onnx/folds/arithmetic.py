@@ -117,12 +117,23 @@ def _reducing(function: Callable[..., Any]) -> Fold:
     return run
 
 
+def _extremes(x: Array) -> tuple[Any, Any]:
+    """The type's smallest and largest value: what the largest and smallest of no elements are."""
+    if x.dtype.kind == "f":
+        return -np.inf, np.inf
+    if x.dtype.kind == "b":
+        return False, True
+    return np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
+
+
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceSum": np.sum,
     "ReduceProd": np.prod,
-    "ReduceMax": np.max,
-    "ReduceMin": np.min,
+    "ReduceMax": lambda x, **over: np.max(x, initial=_extremes(x)[0], **over),
+    "ReduceMin": lambda x, **over: np.min(x, initial=_extremes(x)[1], **over),
     "ReduceMean": np.mean,
+    "ReduceLogSum": lambda x, **over: np.log(np.sum(x, **over)),
+    "ReduceLogSumExp": lambda x, **over: np.logaddexp.reduce(x, **{"initial": -np.inf, **over}),
     "ReduceL1": lambda x, **over: np.sum(np.abs(x), **over),
     "ReduceL2": lambda x, **over: np.sqrt(np.sum(x * x, **over)),
     "ReduceSumSquare": lambda x, **over: np.sum(x * x, **over),

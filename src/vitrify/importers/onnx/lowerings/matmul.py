@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.context import Context
+from vitrify.importers.onnx.context import Context, Value
+from vitrify.importers.onnx.formulas import named
 from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Tensor
+
+MOST_PRODUCTS = 2**22
+"""Of a product of integers: they are all there at once."""
 
 
 def dense(ctx: Context, x: Tensor, weights: Array, bias: Array | None, name: str = "") -> Tensor:
@@ -24,15 +30,45 @@ def dense(ctx: Context, x: Tensor, weights: Array, bias: Array | None, name: str
 @lowering("MatMul")
 def matmul(ctx: Context, node: SourceNode) -> None:
     """numpy's matmul."""
-    a, b = float_input(ctx, node, 0), ctx.array(node, 1)
-    second = b.shape if b is not None else float_input(ctx, node, 1).shape
-    if not a.shape or not second or a.shape[-1] != (second[-2] if len(second) > 1 else second[0]):
-        raise node.problem(f"shapes {list(a.shape)} and {list(second)} do not fit each other")
-    if b is not None and b.ndim <= 2 and a.data is None:
+    a, b = ctx.tensor(node, 0), ctx.value(node, 1)
+    _fits(node, a.shape, b.shape)
+    if not a.dtype.is_float:
+        return ctx.bind(node, _by_sums(ctx, node, a, ctx.tensor(node, 1)))
+    float_input(ctx, node, 1)
+    return ctx.bind(node, multiplied(ctx, a, b, node.inputs[1]))
+
+
+def _fits(node: SourceNode, a: Sequence[int], b: Sequence[int]) -> None:
+    if not a or not b or a[-1] != (b[-2] if len(b) > 1 else b[0]):
+        raise node.problem(f"shapes {list(a)} and {list(b)} do not fit each other")
+
+
+def multiplied(ctx: Context, a: Tensor, b: Value, name: str = "") -> Tensor:
+    """The product of floats; ``name`` is that of a constant ``b``."""
+    if len(a.shape) == len(b.shape) == 1:
+        products = ctx.emit(ops.Mul(), [a, named(ctx, b, name)], aside=True)
+        return ctx.emit(ops.Sum(keep_dims=False), [products, np.zeros(1, np.int32)])
+    if isinstance(b, np.ndarray) and b.ndim <= 2 and a.data is None:
         matrix = b if b.ndim == 2 else b[:, None]
-        y = dense(ctx, a, matrix.T, None, node.inputs[1])
-        return ctx.bind(node, y if b.ndim == 2 else ctx.reshape(y, a.shape[:-1]))
-    return ctx.bind(node, _batched(ctx, a, float_input(ctx, node, 1)))
+        y = dense(ctx, a, matrix.T, None, name)
+        return y if b.ndim == 2 else ctx.reshape(y, a.shape[:-1])
+    return _batched(ctx, a, named(ctx, b, name))
+
+
+def _by_sums(ctx: Context, node: SourceNode, a: Tensor, b: Tensor) -> Tensor:
+    """The product of integers, exactly: all single products, then their sums, as no matrix kernel takes int32."""
+    left = ctx.reshape(a, (*a.shape, 1) if len(a.shape) > 1 else (1, *a.shape, 1))
+    right = ctx.reshape(b, (*b.shape[:-2], 1, *b.shape[-2:]) if len(b.shape) > 1 else (1, *b.shape, 1))
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    if np.prod(shape, dtype=np.float64) > MOST_PRODUCTS:
+        raise node.unsupported(
+            f"a product of integers in {int(np.prod(shape, dtype=np.float64))} multiplications; up to {MOST_PRODUCTS} "
+            "are converted",
+            "let the model compute it in float32",
+        )
+    products = ctx.emit(ops.Mul(), [left, right], aside=True)
+    y = ctx.emit(ops.Sum(keep_dims=False), [products, np.array([len(shape) - 2], np.int32)])
+    return ctx.reshape(y, np.matmul(np.empty(a.shape, bool), np.empty(b.shape, bool)).shape)
 
 
 def _batched(ctx: Context, a: Tensor, b: Tensor) -> Tensor:
@@ -44,7 +80,7 @@ def _batched(ctx: Context, a: Tensor, b: Tensor) -> Tensor:
     if len(b.shape) == 1:
         del shape[-1]
     if len(a.shape) == 1:
-        del shape[-1 if len(b.shape) == 1 else -2]
+        del shape[-2]
     return ctx.reshape(y, shape)
 
 

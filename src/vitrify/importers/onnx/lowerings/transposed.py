@@ -102,8 +102,9 @@ def _extent(
     return _Extent(strides, tuple(before), tuple(extents))
 
 
-def _one(ctx: Context, x: Tensor, kernel: Value, bias: Value, extent: _Extent, name: str) -> Tensor:
+def _one(ctx: Context, part: Value, kernel: Value, bias: Value, extent: _Extent, name: str) -> Tensor:
     """One group: N...C with a kernel IO..., as pictures NHWC."""
+    x = named(ctx, part, name)
     if len(x.shape) == 4:
         return _emit(ctx, x, kernel, bias, extent, name)
     # Along the depth, zeros between the slices make it an ordinary convolution with the taps in reverse order.
