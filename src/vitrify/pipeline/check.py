@@ -10,6 +10,7 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline.compile import placed, require_integers
 from vitrify.pipeline.files import called, existing, rename
+from vitrify.pipeline.keeping import UNUSED, brings_scales, write_integers
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.quantize import quantize_to
 from vitrify.pipeline.rows import coverage_row, estimate_row
@@ -33,6 +34,8 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
     existing(source)
     data.check()
     told: list[Finding] = []
+    if brings_scales(source):
+        return _with_own_scales(source, target, data, conversion, shown)
     try:
         require_integers(source, target, conversion)
     except ModelError as error:
@@ -60,6 +63,18 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
         findings = [*told, *prepare_file(source)]
         note.text = "LiteRT takes the file"
     return _judge(source, target, shown, [], findings)
+
+
+def _with_own_scales(source: Path, target: str, data: DataOptions, conversion: ConvertOptions,
+                     reporter: Reporter) -> CheckResult:
+    """Judge a quantized model of another format by its TFLite form."""
+    with temporary_folder() as folder:
+        between = Path(folder) / f"{source.stem}_int8.tflite"
+        ledger, findings = write_integers(source, between, conversion, reporter)
+        with called(between, source):
+            found = _judge(between, target, reporter, ledger, [*findings, *([UNUSED] if data.given else [])])
+    found.findings = [rename(finding, between, source) for finding in found.findings]
+    return found
 
 
 def _with_data(finding: Finding, source: Path, target: str) -> Finding:

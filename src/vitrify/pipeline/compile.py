@@ -6,20 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitrify.core.errors import ModelError
+from vitrify.core.files import temporary_folder
 from vitrify.core.progress import Reporter, Silent
-from vitrify.pipeline.files import destination, existing, refuse_overlap
+from vitrify.pipeline.files import called, destination, existing, refuse_overlap, rename
+from vitrify.pipeline.keeping import brings_scales, write_integers
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import coverage_row, estimate_row, memory_row, placement_row
-from vitrify.pipeline.steps import import_model, is_tflite, kind_of, prepare_file, refuse_compiled, step
+from vitrify.pipeline.steps import COMPILABLE, import_model, is_tflite, kind_of, prepare_file, refuse_compiled, step
 from vitrify.results import CompileResult, PlacementRow
 
 if TYPE_CHECKING:
     from vitrify.backends.vela import Compiled
     from vitrify.ir import Model
-
-COMPILABLE = ("int8", "int8-float-io", "int16x8", "int8-int16", "mixed")
-
 
 def compile_file(source: Path, target: str, output: Path | None, reporter: Reporter | None = None) -> CompileResult:
     """Compile ``source`` for ``target`` and write ``output``.
@@ -34,6 +33,8 @@ def compile_file(source: Path, target: str, output: Path | None, reporter: Repor
     chip = targets.load(target)
     written = destination(existing(source), output, "_vela.tflite")
     refuse_overlap({"-o": written}, {"MODEL": source})
+    if brings_scales(source):
+        return _with_own_scales(source, target, written, shown, meter)
     require_integers(source, target)
     with step(shown, "prepare") as note:
         findings = prepare_file(source)
@@ -46,6 +47,18 @@ def compile_file(source: Path, target: str, output: Path | None, reporter: Repor
         coverage=coverage_row(compiled.placement.coverage), placement=placed(compiled),
         estimate=estimate_row(compiled.estimate), memory=memory_row(compiled.memory),
         findings=[*findings, *compiled.findings])
+
+
+def _with_own_scales(source: Path, target: str, written: Path, reporter: Reporter, meter: Meter) -> CompileResult:
+    """Compile a quantized model of another format by way of its TFLite form."""
+    with temporary_folder() as folder:
+        between = Path(folder) / f"{source.stem}_int8.tflite"
+        _, findings = write_integers(source, between, ConvertOptions(), reporter)
+        with called(between, source):
+            found = compile_file(between, target, written, reporter)
+    found.findings = [*findings, *(rename(f, between, source) for f in found.findings)]
+    found.seconds, found.peak_bytes = meter.seconds, meter.peak_bytes
+    return found
 
 
 def placed(compiled: Compiled) -> PlacementRow:

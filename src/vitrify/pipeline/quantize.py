@@ -14,6 +14,7 @@ from vitrify.core.progress import Reporter, Silent
 from vitrify.core.words import counted
 from vitrify.pipeline.convert import float_model, write_checked
 from vitrify.pipeline.files import called, destination, existing, refuse_overlap
+from vitrify.pipeline.keeping import UNUSED, brings_scales, write_integers
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
@@ -63,6 +64,8 @@ def quantize_file(source: Path, output: Path | None, data: DataOptions, quantiza
         destination(source, quantization.save_recipe, ".toml")
     refuse_overlap({"-o": target, "--save-recipe": quantization.save_recipe},
                    {"MODEL": source, "--recipe": quantization.recipe}, data.path)
+    if brings_scales(source):
+        return _with_own_scales(source, target, data, conversion, shown, meter)
     made = quantize_to(source, target, data, quantization, conversion, shown)
     if quantization.save_recipe is not None:
         from vitrify.quant import save_recipe
@@ -78,6 +81,21 @@ def quantize_file(source: Path, output: Path | None, data: DataOptions, quantiza
         transposes_left=facts.transposes_left, inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger, findings=findings,
         ok=all(finding.severity is not Severity.ERROR for finding in findings), quality=made.quality,
         calibration=made.calibration, recipe=str(quantization.recipe or ""))
+
+
+def _with_own_scales(source: Path, target: Path, data: DataOptions, conversion: ConvertOptions, reporter: Reporter,
+                     meter: Meter) -> QuantizeResult:
+    """Write a model that is quantized already with the scales that it brings."""
+    from vitrify import tflite
+
+    ledger, findings = write_integers(source, target, conversion, reporter)
+    facts = model_facts(tflite.read(target), str(target), target.stat().st_size)
+    return QuantizeResult(
+        output=str(target), bytes=facts.bytes, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
+        operators=facts.operators, float_operators=facts.float_operators, transposes=facts.transposes,
+        inputs=facts.inputs, outputs=facts.outputs, ledger=ledger,
+        findings=[*findings, *([UNUSED] if data.given else [])],
+        ok=all(finding.severity is not Severity.ERROR for finding in findings))
 
 
 def _kept(made: Made, source: Path, target: Path, data: DataOptions, conversion: ConvertOptions) -> list[Finding]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 INTEGER_KINDS = ("int8", "int8-float-io", "int16x8", "int8-int16", "compiled")
 """Kinds of a TFLite file that are not to be rewritten as if they were float."""
 
+COMPILABLE = ("int8", "int8-float-io", "int16x8", "int8-int16", "mixed")
+"""Kinds in which something computes in integers, which is what an NPU's compiler takes."""
+
 
 class Note:
     """What a step says about itself when it is over."""
@@ -88,10 +91,10 @@ def kind_of(model: Model) -> str:
 
 
 def optimize_model(model: Model, options: ConvertOptions) -> Ledger:
-    """Run the clean-up, layout and fusion passes; a model with integers in it is only cleaned up, exactly."""
-    from vitrify.passes import CLEANUP, Runner, optimize
+    """Run the clean-up, layout and fusion passes; a TFLite model with integers in it is only cleaned up, exactly."""
+    from vitrify.passes import CLEANUP, Runner, has_steps, optimize
 
-    kind = kind_of(model)
+    kind = "float32" if has_steps(model) else kind_of(model)
     if kind == "compiled":
         return Ledger()
     if kind in (*INTEGER_KINDS, "mixed"):

@@ -14,6 +14,7 @@ from vitrify.pipeline.compile import placed
 from vitrify.pipeline.engine import Context, Unit
 from vitrify.pipeline.files import staged
 from vitrify.pipeline.interface import binding_rows
+from vitrify.pipeline.keeping import brings_scales, refuse_float
 from vitrify.pipeline.options import BuildOptions
 from vitrify.pipeline.rows import coverage_row, estimate_row, ledger_rows, memory_row, model_facts
 from vitrify.pipeline.steps import (
@@ -55,6 +56,9 @@ def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:
     refuse_compiled(options.model)
     if _is_integer(options.model):
         return [TAKE, PREPARE_INT8, COMPILE]
+    if brings_scales(options.model):
+        compared = [VERIFY_KEPT] if options.data.given else []
+        return [KEEP, PREPARE_INT8, *compared, COMPILE]
     options.data.require("calibration")
     return [CONVERT, PREPARE_FLOAT, VERIFY_FLOAT, CALIBRATE, QUANTIZE, PREPARE_INT8, VERIFY_INT8, COMPILE, ILLUSTRATE]
 
@@ -124,6 +128,45 @@ def _take(build: Build) -> None:
         stage.text = f"{run.record.int8_model.kind}, {sum(run.record.int8_model.operators.values())} nodes"
         stage.findings = [Finding(code="build.integer", severity=Severity.INFO, where=str(build.options.model),
                                   headline=f"the model is {run.record.int8_model.kind} already; it is taken as it is")]
+
+
+def _keep(build: Build) -> None:
+    from vitrify import tflite
+
+    run, options = build.run, build.options
+    with build.stage("import") as stage:
+        model = import_model(options.model, options.conversion)
+        told = import_findings(model)
+        stage.findings = told
+        stage.text = f"{sum(map(len, model.graphs))} nodes from {options.model.name}"
+    with build.stage("optimize") as stage:
+        ledger = optimize_model(model, options.conversion)
+        refuse_float(model, options.model)
+        run.record.ledger = ledger_rows(ledger)
+        stage.findings = [f for f in import_findings(model) if f not in told]
+        stage.text = f"{sum(map(len, model.graphs))} nodes, the file's own scales kept"
+    with build.stage("write int8") as stage:
+        file = f"{run.record.name}_int8.tflite"
+        tflite.write(model, run.path(file))
+        run.record.int8_model = _facts(run.keep("int8", file))
+        run.record.interface = binding_rows(model)
+        stage.text = f"{run.record.int8_model.kind}, {run.record.int8_model.bytes / 1e6:.2f} MB"
+
+
+def _verify_kept(build: Build) -> None:
+    from vitrify import tflite
+    from vitrify.data.binding import identity_interface
+
+    run, options = build.run, build.options
+    with build.stage("verify int8") as stage:
+        made = run.artifact("int8")
+        model = tflite.read(made)
+        found = compare_files([options.model, made], model.interface or identity_interface(model), options.data,
+                              options.conversion, build.reporter.advance, limit=INT8_SAMPLES,
+                              names=[options.model.name, made.name], kernels=[None, "optimized"], tensors=False)
+        stage.text = summary(found)
+        stage.findings = softened(found.findings)
+    run.record.verify_int8 = found.stages[0]
 
 
 def _preparing(name: str, artifact: str, *, invoke: bool) -> Callable[[Build], None]:
@@ -278,6 +321,11 @@ CONVERT = Unit("convert", ("import", "optimize", "write float"), artifacts=("flo
                key=lambda b: [b.run.record.input_hashes["model"], msgspec.to_builtins(b.options.conversion)])
 TAKE = Unit("take", ("import",), artifacts=("int8",), sections=("int8_model",), work=_take,
             key=lambda b: b.run.record.input_hashes["model"])
+KEEP = Unit("keep", ("import", "optimize", "write int8"), artifacts=("int8",),
+            sections=("ledger", "int8_model", "interface"), work=_keep,
+            key=lambda b: [b.run.record.input_hashes["model"], msgspec.to_builtins(b.options.conversion)])
+VERIFY_KEPT = Unit("verify kept", ("verify int8",), sections=("verify_int8",), work=_verify_kept,
+                   key=lambda b: [_hash(b, "int8"), b.run.record.input_hashes["model"], _data_key(b)])
 PREPARE_FLOAT = Unit("prepare float", ("prepare float",), work=_preparing("prepare float", "float", invoke=False),
                      key=lambda b: _hash(b, "float"))
 VERIFY_FLOAT = Unit("verify float", ("verify float",), sections=("verify_float",), work=_verify_float,
