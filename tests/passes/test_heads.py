@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -22,8 +22,9 @@ def rows(m: Maker, x: Tensor, channels: int) -> Tensor:
     return m.op(ops.FullyConnected(keep_num_dims=True), x, m.weights(channels, x.shape[-1]), m.weights(channels))
 
 
-def attend(m: Maker, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, adjoint: bool = False) -> Tensor:
+def attend(m: Maker, qkv: Sequence[Tensor], mask: Tensor | None = None, adjoint: bool = False) -> Tensor:
     """softmax(q k / 2 + mask) v of [...,H,N,D] tensors; without ``adjoint`` k is [...,H,D,N]."""
+    q, k, v = qkv
     scores = m.op(ops.BatchMatMul(adj_y=adjoint), m.op(ops.Mul(), q, m.const(0.5)), k)
     if mask is not None:
         scores = m.op(ops.Add(), scores, mask)
@@ -40,7 +41,7 @@ def separate(m: Maker) -> Model:
     """A product for each of query, key and value, and a mask for each head."""
     x = m.input(1, N, 8)
     q, k, v = (m.reshape(rows(m, x, C), 1, N, H, D) for _ in range(3))
-    return joined(m, attend(m, m.transpose(q, 0, 2, 1, 3), m.transpose(k, 0, 2, 3, 1), m.transpose(v, 0, 2, 1, 3),
+    return joined(m, attend(m, [m.transpose(q, 0, 2, 1, 3), m.transpose(k, 0, 2, 3, 1), m.transpose(v, 0, 2, 1, 3)],
                             m.weights(H, N, N)))
 
 
@@ -49,7 +50,7 @@ def stacked(pick: Callable[[Maker, Tensor], list[Tensor]], batch: int = 1) -> Bu
     def build(m: Maker) -> Model:
         x = m.input(batch, N, 8)
         whole = m.transpose(m.reshape(rows(m, x, 3 * C), batch, N, 3, H, D), 2, 0, 3, 1, 4)
-        return joined(m, attend(m, *pick(m, whole), adjoint=True), batch)
+        return joined(m, attend(m, pick(m, whole), adjoint=True), batch)
     return build
 
 
@@ -81,7 +82,7 @@ def interleaved(m: Maker) -> Model:
     """[B,N,H,3,D]: the heads outside of query, key and value."""
     x = m.input(1, N, 8)
     whole = m.transpose(m.reshape(rows(m, x, 3 * C), 1, N, H, 3, D), 3, 0, 2, 1, 4)
-    return joined(m, attend(m, *unpack(m, whole), adjoint=True))
+    return joined(m, attend(m, unpack(m, whole), adjoint=True))
 
 
 def of_image(m: Maker) -> Model:
@@ -100,7 +101,7 @@ def flat_heads(m: Maker) -> Model:
     """Sequence first, and the heads as the only batch: [N,H,D] turned to [H,N,D]."""
     x = m.input(N, 1, 8)
     q, k, v = (m.transpose(m.reshape(rows(m, x, C), N, H, D), 1, 0, 2) for _ in range(3))
-    values = attend(m, q, m.transpose(k, 0, 2, 1), v)
+    values = attend(m, [q, m.transpose(k, 0, 2, 1), v])
     return m.model(rows(m, m.reshape(m.transpose(values, 1, 0, 2), N, 1, C), 5))
 
 
@@ -128,14 +129,13 @@ def test_many_heads_stay_together() -> None:
     m = Maker()
     x = m.input(1, N, 8)
     q, k, v = (m.transpose(m.reshape(rows(m, x, 48), 1, N, 24, 2), 0, 2, 1, 3) for _ in range(3))
-    back = m.reshape(m.transpose(attend(m, q, k, v, adjoint=True), 0, 2, 1, 3), 1, N, 48)
+    back = m.reshape(m.transpose(attend(m, [q, k, v], adjoint=True), 0, 2, 1, 3), 1, N, 48)
     model = m.model(rows(m, back, 5))
     check_kept(model, optimize, tolerance=1e-5)
     assert sum(isinstance(node.op, ops.Softmax) for node in model.main) == 1
 
 
-def test_a_head_that_others_read_stays() -> None:
-    """The scores are an output of the model: as a batch they are, and stay, one tensor."""
+def test_scores_given_out_stay_one_tensor() -> None:
     m = Maker()
     x = m.input(1, N, 8)
     q, k = (m.transpose(m.reshape(rows(m, x, C), 1, N, H, D), 0, 2, 1, 3) for _ in range(2))

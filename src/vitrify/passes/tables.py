@@ -26,6 +26,7 @@ from vitrify.passes.reshape_later import ReshapeLater
 from vitrify.passes.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
 from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
 from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
+from vitrify.passes.shuffles import ChannelShuffle
 from vitrify.passes.static_batch import PinFreeDimensions
 
 CLEANUP: tuple[type[Pass], ...] = (
@@ -61,7 +62,7 @@ PATTERNS: tuple[type[Pass], ...] = (
 LAYOUT: tuple[type[Pass], ...] = (TurnLayout,)
 """From the source's layout to the runtime's; made with the model, whose interface remembers the source's."""
 
-HEADS: tuple[type[Pass], ...] = (UnrollHeads,)
+HEADS: tuple[type[Pass], ...] = (ChannelShuffle, UnrollHeads)
 """What costs more operators and pays only for TRANSPOSEs that the layout could not remove."""
 
 FUSION: tuple[type[Pass], ...] = (
