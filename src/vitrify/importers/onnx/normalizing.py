@@ -68,6 +68,15 @@ def shaped(ctx: Context, value: Value, shape: Sequence[int]) -> Value:
     return value.reshape(shape) if isinstance(value, np.ndarray) else ctx.reshape(value, shape)
 
 
+def repeated(ctx: Context, value: Value, count: int) -> Value:
+    """Each element ``count`` times in a row: one value for each group as one for each of its channels."""
+    if isinstance(value, np.ndarray):
+        return np.repeat(value.reshape(-1), count)
+    column = ctx.reshape(value, (value.size, 1))
+    wide = ctx.emit(ops.Tile(), [column, np.array([1, count], np.int32)], aside=True)
+    return ctx.reshape(wide, (value.size * count,))
+
+
 def layer_norm(
     ctx: Context, x: Tensor, axis: int, scale: Value | None, bias: Value | None, epsilon: float
 ) -> Normalized:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-import vitrify.ops as ops
 from vitrify.importers.onnx import normalizing
 from vitrify.importers.onnx.context import Context, Value
 from vitrify.importers.onnx.lowerings.window import float_input
@@ -61,20 +58,10 @@ def group_normalization(ctx: Context, node: SourceNode) -> None:
     if groups < 1 or channels < 1 or channels % groups:
         raise node.problem(f"{groups} groups for {channels} channels")
     if node.opset < 21:
-        scale, bias = (_per_channel(ctx, v, channels) for v in _parameters(ctx, node, groups))
+        scale, bias = (normalizing.repeated(ctx, v, channels // groups) for v in _parameters(ctx, node, groups))
     else:
         scale, bias = _parameters(ctx, node, channels)
     ctx.bind(node, normalizing.group_norm(ctx, x, groups, scale, bias, node.number("epsilon", 1e-5)))
-
-
-def _per_channel(ctx: Context, value: Value, channels: int) -> Value:
-    """One value for each group as one for each channel."""
-    groups = value.size
-    if isinstance(value, np.ndarray):
-        return np.repeat(value.reshape(-1), channels // groups)
-    column = ctx.reshape(value, (groups, 1))
-    wide = ctx.emit(ops.Tile(), [column, np.array([1, channels // groups], np.int32)], aside=True)
-    return ctx.reshape(wide, (channels,))
 
 
 @lowering("MeanVarianceNormalization")
