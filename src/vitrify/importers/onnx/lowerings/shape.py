@@ -6,7 +6,6 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.registry import axes_of, axis_of, lowering
 from vitrify.importers.onnx.rules import limit, target_shape
 from vitrify.importers.onnx.source import SourceNode
@@ -92,27 +91,3 @@ def tile(ctx: Context, node: SourceNode) -> None:
         raise node.problem(f"repeats {repeats} do not fit {x.type}")
     limit(node, [d * r for d, r in zip(x.shape, repeats, strict=True)])
     ctx.bind(node, x if set(repeats) == {1} else ctx.emit(ops.Tile(), [x, np.array(repeats, np.int32)]))
-
-
-@lowering("DepthToSpace")
-def depth_to_space(ctx: Context, node: SourceNode) -> None:
-    """Channels to blocks of pixels; the CRD order is brought into TFLite's (DCR) before."""
-    x = float_input(ctx, node, 0, (4,))
-    block = node.integer("blocksize", 1)
-    n, h, w, c = (y := ctx.channel_last(x)).shape
-    if block < 1 or c % (block * block):
-        raise node.problem(f"{c} channels are no multiple of {block} x {block}")
-    if node.string("mode", "DCR") == "CRD":
-        depth = c // (block * block)
-        y = ctx.transpose(ctx.reshape(y, (n * h * w, depth, block * block)), (0, 2, 1))
-        y = ctx.reshape(y, (n, h, w, c))
-    ctx.bind(node, ctx.channel_first(ctx.emit(ops.DepthToSpace(block_size=block), [y])))
-
-
-@lowering("SpaceToDepth")
-def space_to_depth(ctx: Context, node: SourceNode) -> None:
-    """Blocks of pixels to channels."""
-    x, block = float_input(ctx, node, 0, (4,)), node.integer("blocksize", 1)
-    if block < 1 or x.shape[2] % block or x.shape[3] % block:
-        raise node.problem(f"{x.type} is no multiple of {block} in height and width")
-    ctx.bind(node, ctx.channel_first(ctx.emit(ops.SpaceToDepth(block_size=block), [ctx.channel_last(x)])))
