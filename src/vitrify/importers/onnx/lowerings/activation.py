@@ -131,14 +131,6 @@ def softplus(ctx: Context, node: SourceNode) -> None:
     ctx.bind(node, softplus_of(ctx, float_input(ctx, node, 0)))
 
 
-@lowering("Mish")
-def mish(ctx: Context, node: SourceNode) -> None:
-    """x * tanh(softplus(x))."""
-    x = float_input(ctx, node, 0)
-    gate = ctx.emit(ops.Tanh(), [softplus_of(ctx, x)], aside=True)
-    ctx.bind(node, ctx.emit(ops.Mul(), [x, gate]))
-
-
 @lowering("Softsign")
 def softsign(ctx: Context, node: SourceNode) -> None:
     """x / (1 + |x|)."""

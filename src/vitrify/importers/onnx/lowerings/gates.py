@@ -31,3 +31,19 @@ def swiglu(ctx: Context, node: SourceNode) -> None:
     if gate.shape != x.shape:
         raise node.problem(f"a gate {gate.type} for {x.type}; the shapes must be equal")
     ctx.bind(node, ctx.emit(ops.Mul(), [swish_of(ctx, gate, node.number("alpha", 1.0)), x]))
+
+
+@lowering("Mish")
+def mish(ctx: Context, node: SourceNode) -> None:
+    """x * tanh(softplus(x)), by one sigmoid.
+
+    With t = sigmoid(x) and u = t * (2 - t) it is x * u / (2 - u), exactly. A softplus written out needs an exponential
+    and a logarithm, seven nodes whose ranges differ widely; here everything between is within 0 and 2. The quotient is
+    a product with the square of RSQRT, as 2 - u is 1 at least and NPUs have no DIV.
+    """
+    x, two = float_input(ctx, node, 0), np.array(2, np.float32)
+    t = ctx.emit(ops.Logistic(), [x], aside=True)
+    u = ctx.emit(ops.Mul(), [t, ctx.emit(ops.Sub(), [two, t], aside=True)], aside=True)
+    root = ctx.emit(ops.Rsqrt(), [ctx.emit(ops.Sub(), [two, u], aside=True)], aside=True)
+    factor = ctx.emit(ops.Mul(), [u, ctx.emit(ops.Mul(), [root, root], aside=True)], aside=True)
+    ctx.bind(node, ctx.emit(ops.Mul(), [x, factor]))
