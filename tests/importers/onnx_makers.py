@@ -124,3 +124,24 @@ def sqnr_db(got: Array, wanted: Array) -> float:
     """Signal to error, in decibels."""
     error = float(((got.astype(np.float64) - wanted) ** 2).sum())
     return float("inf") if error == 0 else float(10 * np.log10((wanted.astype(np.float64) ** 2).sum() / error))
+
+
+def same_as_runtime(case: Case, folder: Path) -> Model:
+    """Check a case against ONNX Runtime as imported and after the passes; return the model after them."""
+    from vitrify.ir.validation import problems
+    from vitrify.passes import optimize
+
+    path, feeds = saved(case.proto(), folder), case.feeds()
+    wanted, built = by_runtime(path, feeds), load(path)
+    assert problems(built.main) == []
+    for stage in ("as imported", "after the passes"):
+        got = by_litert(built, feeds)
+        assert list(got) == list(wanted)
+        for output, value in wanted.items():
+            assert got[output].shape == value.shape, stage
+            span = max(float(np.abs(value.astype(np.float64)).max(initial=0)), 1e-30)
+            error = float(np.abs(got[output].astype(np.float64) - value.astype(np.float64)).max(initial=0))
+            assert error <= case.tolerance * span, f"{output} {stage}: error {error:.3g} of {span:.3g}"
+        if stage == "as imported":
+            optimize(built, input_layout="nchw", output_layout="nchw")
+    return built

@@ -109,8 +109,25 @@ CASES: dict[str, tuple[str, list[Array | None], dict[str, Any], int]] = {
     "resize linear": ("Resize", [P, None, None, i64(1, 2, 9, 4)], {"mode": "linear"}, 17),
     "resize nearest": ("Resize", [P, None, f32(1, 1, 1.7, 0.6)], {"mode": "nearest", "nearest_mode": "floor"}, 17),
     "resize nearest opset 10": ("Resize", [P, f32(1, 1, 2.5, 0.5)], {"mode": "nearest"}, 10),
+    "resize antialias": ("Resize", [P, None, None, i64(1, 2, 4, 3)], {"mode": "linear", "antialias": 1}, 18),
+    "gather nd in batches": ("GatherND", [N, np.array([[1], [-2]])], {"batch_dims": 1}, 17),
+    "scatter nd max": ("ScatterND", [N[0, 0], i64(1, 1).reshape(2, 1), i64(3, 9)], {"reduction": "max"}, 18),
+    "scatter elements": ("ScatterElements", [N[0], np.array([[1, -1]]), np.array([[70, 80]])], {"axis": 1}, 17),
+    "scatter elements add": ("ScatterElements", [N[0], np.array([[1, 1]]), N[:1, 0, :2]], {"reduction": "add"}, 17),
+    "top k": ("TopK", [N, i64(3)], {"axis": 1}, 17),
+    "top k smallest": ("TopK", [N, i64(2)], {"largest": 0}, 17),
+    "top k of equals": ("TopK", [i64(2, 5, 5, 1), i64(3)], {}, 17),
+    "arg max last": ("ArgMax", [i64(2, 5, 5, 1)], {"select_last_index": 1}, 17),
+    "running sum exclusive": ("CumSum", [N, scalar(-1)], {"reverse": 1, "exclusive": 1}, 17),
+    "compress": ("Compress", [N, np.array([False, True])], {"axis": 1}, 17),
+    "compress flat": ("Compress", [N, np.array([False, True, True])], {}, 17),
+    "unique": ("Unique", [i64(4, -1, 4, 2)], {}, 17),
+    "unique unsorted": ("Unique", [i64(4, -1, 4, 2)], {"sorted": 0}, 17),
+    "unique rows": ("Unique", [np.array([[2, 1], [0, 3], [2, 1]])], {"axis": 0}, 17),
+    "one hot outside": ("OneHot", [i64(0, -5, 4), scalar(4), i64(3, 8)], {}, 17),
     "identity": ("Identity", [N], {}, 17),
 }
+OUTPUTS = {"Split": 2, "TopK": 2, "Unique": 4}
 
 
 def node_of(kind: str, inputs: list[Array | None], attributes: dict[str, Any], opset: int, outputs: int) -> SourceNode:
@@ -129,7 +146,7 @@ def node_of(kind: str, inputs: list[Array | None], attributes: dict[str, Any], o
 def test_fold_equals_onnx_runtime(name: str, tmp_path: Path) -> None:
     kind, inputs, attributes, opset = CASES[name]
     feeds = {f"x{i}": v for i, v in enumerate(inputs) if v is not None}
-    outputs = 2 if kind == "Split" else 1
+    outputs = OUTPUTS.get(kind, 1)
     node = helper.make_node(
         kind,
         [f"x{i}" if v is not None else "" for i, v in enumerate(inputs)],

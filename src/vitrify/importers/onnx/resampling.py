@@ -67,7 +67,10 @@ def resampled_axes(node: SourceNode, shape: Sequence[int], inputs: Sequence[Arra
     sizes, scales = extents(node, shape, inputs)
     roi = inputs[1] if len(inputs) > 2 else None
     regions = region_of(node, len(shape), roi)
-    mode, found = mode_of(node), []
+    found: list[Axis] = []
+    mode = mode_of(node)
+    if sizes == list(shape) and all(r == (0.0, 1.0) for r in regions):
+        return []  # ONNX Runtime copies the input then, whatever the scales are
     for i, (extent, size, scale) in enumerate(zip(shape, sizes, scales, strict=True)):
         if size == extent and scale == 1 and regions[i] == (0.0, 1.0):
             continue
