@@ -41,7 +41,30 @@ def digits_cnn(cache: Path) -> tuple[torch.nn.Module, torch.Tensor]:
     return net, torch.randn(1, 1, 28, 28)
 
 
-MODELS = {"efficientnet_lite0": efficientnet_lite0, "digits_cnn": digits_cnn}
+class Speaker(torch.nn.Module):
+    """Mel power of a stretch of speech to an embedding of length 1 of its speaker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = torch.nn.LSTM(40, 256, 3, batch_first=True)
+        self.linear = torch.nn.Linear(256, 256)
+
+    def forward(self, mels: torch.Tensor) -> torch.Tensor:
+        """From float32[batch, frames, 40] to float32[batch, 256]."""
+        _, (hidden, _) = self.lstm(mels)
+        raw = torch.relu(self.linear(hidden[-1]))
+        return raw / torch.norm(raw, dim=1, keepdim=True)
+
+
+def speaker_lstm(cache: Path) -> tuple[torch.nn.Module, torch.Tensor]:
+    """The speaker encoder: three LSTM layers."""
+    stored = torch.load(cache / "speaker_lstm" / "pretrained.pt", map_location="cpu", weights_only=True)["model_state"]
+    net = Speaker()
+    net.load_state_dict({name: value for name, value in stored.items() if name in net.state_dict()})
+    return net, torch.rand(1, 160, 40)
+
+
+MODELS = {"speaker_lstm": speaker_lstm, "efficientnet_lite0": efficientnet_lite0, "digits_cnn": digits_cnn}
 
 
 def main() -> None:
