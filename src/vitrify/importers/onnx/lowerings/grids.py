@@ -32,9 +32,7 @@ def grid_sample(ctx: Context, node: SourceNode) -> None:
         raise node.problem(f"mode '{mode}' with padding_mode '{padding}' in {axes} dimensions")
     picture = computable(ctx, ctx.channel_last(x), (DType.FLOAT32,), DType.FLOAT32)
     extents, aligned = np.array(picture.shape[1:-1], np.float32), bool(node.integer("align_corners"))
-    sampler = Sampler(
-        ctx, node, picture, _MODES[mode], padding, *_borders(extents, aligned)
-    )
+    sampler = Sampler(ctx, node, picture, _MODES[mode], padding, *_borders(extents[::-1], aligned), last_first=True)
     points = _pixels(ctx, grid, extents, aligned)
     y = ctx.reshape(sampler.read(points), (*grid.shape[:-1], x.shape[1]))
     ctx.bind(node, Formula(ctx).cast(ctx.channel_first(y), x.dtype))
@@ -46,14 +44,11 @@ def _borders(extents: Array, aligned: bool) -> tuple[list[float], list[float]]:
 
 
 def _pixels(ctx: Context, grid: Tensor, extents: Array, aligned: bool) -> Tensor:
-    """The grid's numbers between -1 and 1, x first, as pixels, the picture's first axis first: [N, P, axes]."""
+    """The grid's numbers between -1 and 1 as pixels, in the grid's order, which names the last axis first."""
     formula, axes = Formula(ctx), len(extents)
     flat = ctx.reshape(grid, (grid.shape[0], grid.size // max(grid.shape[0] * axes, 1), axes))
     scale = (extents - 1) / 2 if aligned else extents / 2
-    moved = formula.add(formula.mul(flat, scale[::-1].copy()), ((extents - 1) / 2)[::-1].copy())
-    if axes == 1:
-        return moved
-    return formula.joined([formula.part(moved, 2, i, i + 1) for i in reversed(range(axes))], 2)
+    return formula.add(formula.mul(flat, scale[::-1].copy()), ((extents - 1) / 2)[::-1].copy())
 
 
 @lowering("AffineGrid")

@@ -24,9 +24,10 @@ CUBIC = -0.75
 
 @dataclass
 class Sampler:
-    """Points of pictures [N, *extents, C], read at coordinates [N, P, axes] that count pixels in the axes' order.
+    """Points of pictures [N, *extents, C], read at coordinates [N, P, axes] that count pixels.
 
-    ``low`` and ``high`` are the borders that ``reflection`` folds coordinates at, for each axis.
+    The coordinates are in the axes' order, or with ``last_first`` the other way round. ``low`` and ``high`` are the
+    borders that ``reflection`` folds them at, in their own order.
     """
 
     ctx: Context
@@ -36,6 +37,7 @@ class Sampler:
     padding: str = "zeros"
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+    last_first: bool = False
 
     def __post_init__(self) -> None:
         self.formula = Formula(self.ctx)
@@ -96,10 +98,12 @@ class Sampler:
             places = formula.add(places, offsets)
         if self.padding == "reflection" and self.mode == "cubic":
             places = ctx.emit(ops.Round(), [self._reflected(places, (1, 1, 1, axes))], aside=True)
-        last = np.array(self.extents, np.float32) - 1 + 2 * border
-        places = formula.cast(formula.clip(places, np.array(0, np.float32), last), DType.INT32)
         sizes = [d + 2 * border for d in self.extents]
         strides = np.array([np.prod(sizes[i + 1 :], dtype=np.int64) for i in range(axes)], np.int32)
+        last = np.array(sizes, np.float32) - 1
+        if self.last_first:
+            strides, last = strides[::-1].copy(), last[::-1].copy()
+        places = formula.cast(formula.clip(places, np.array(0, np.float32), last), DType.INT32)
         total = formula.mul(places, strides) if axes > 1 else places
         rows = self._spread(total, taps, formula.add)
         if batch == 1:
@@ -126,15 +130,17 @@ class Sampler:
 
     def _spread(self, per_axis: Tensor, taps: int, join: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """[N, P, taps, axes] joined over all combinations of taps: the first axis outermost."""
-        batch, count, _, axes = per_axis.shape
-        result: Tensor | None = None
-        for axis in range(axes):
-            part = self.formula.part(per_axis, 3, axis, axis + 1)
-            if result is None:
-                result = self.ctx.reshape(part, (batch, count, taps))
-                continue
+        batch, count = per_axis.shape[:2]
+        first, *others = self._split(per_axis)
+        result = self.ctx.reshape(first, (batch, count, taps))
+        for part in others:
             left = self.ctx.reshape(result, (batch, count, result.shape[2], 1))
             joined = join(left, self.ctx.reshape(part, (batch, count, 1, taps)))
             result = self.ctx.reshape(joined, (batch, count, joined.shape[2] * taps))
-        assert result is not None
         return result
+
+    def _split(self, per_axis: Tensor) -> tuple[Tensor, ...]:
+        axes = per_axis.shape[3]
+        if axes == 1:
+            return (per_axis,)
+        return self.ctx.emit_all(ops.Split(num_splits=axes), [np.array(3, np.int32), per_axis], aside=True)
