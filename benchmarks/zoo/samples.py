@@ -16,12 +16,14 @@ OCTAVES = ((4, 0.5), (16, 0.3), (64, 0.2))
 
 
 def pixels(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    """Smooth random pictures in 0..1: noise of three sizes, and a little grain."""
+    """Smooth random pictures in 0..1, or spectrograms: noise of three sizes, and a little grain."""
     *_, height, width = shape
     picture = torch.zeros(shape)
     for cells, contrast in OCTAVES:
         coarse = torch.randn(*shape[:-2], min(cells, height), min(cells, width), generator=generator)
-        picture += contrast * functional.interpolate(coarse, (height, width), mode="bilinear", align_corners=False)
+        flat = coarse.flatten(0, -3).unsqueeze(1)
+        fine = functional.interpolate(flat, (height, width), mode="bilinear", align_corners=False)
+        picture += contrast * fine.view(shape)
     grain = torch.randn(shape, generator=generator)
     return (0.5 + 0.4 * picture + 0.02 * grain).clamp(0, 1)
 
