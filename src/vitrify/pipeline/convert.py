@@ -20,6 +20,7 @@ from vitrify.pipeline.steps import (
     optimize_model,
     prepare_file,
     refuse_compiled,
+    state_findings,
     step,
 )
 from vitrify.results import ConvertResult
@@ -38,7 +39,7 @@ def convert_file(source: Path, output: Path | None, options: ConvertOptions,
     target = destination(existing(source), output, "_float.tflite")
     refuse_overlap({"-o": target}, {"MODEL": source})
     model, ledger = float_model(source, options, shown)
-    findings = [*import_findings(model), *write_checked(model, target, shown)]
+    findings = [*import_findings(model), *state_findings(model), *write_checked(model, target, shown)]
     facts = model_facts(model, str(target), target.stat().st_size)
     if facts.kind in INTEGER_KINDS:
         findings.append(Finding(code="convert.integer", severity=Severity.WARNING, where=str(source),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from vitrify.core.errors import ModelError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import ProgressCallback, Reporter
+from vitrify.core.words import counted
 from vitrify.ir import Ledger, Model
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.results import CalibrationFacts
@@ -17,6 +18,7 @@ from vitrify.results import CalibrationFacts
 if TYPE_CHECKING:
     from vitrify.quant import QuantizeResult, Recipe, Statistics
 
+SHOWN_LAYERS = 5
 INTEGER_KINDS = ("int8", "int8-float-io", "int16x8", "int8-int16", "compiled")
 """Kinds of a TFLite file that are not to be rewritten as if they were float."""
 
@@ -58,6 +60,22 @@ def import_model(path: Path, options: ConvertOptions) -> Model:
 def import_findings(model: Model) -> list[Finding]:
     """Return what the importer told about a model: what it assumed, and what it took otherwise than it stands there."""
     return list(model.extras.get("findings", ()))
+
+
+def state_findings(model: Model) -> list[Finding]:
+    """Tell of layers that keep a state from one run to the next, which no layer of an ONNX model does."""
+    kept = {node.name: None for graph in model.graphs for node in graph
+            if any(t is not None and t.is_variable for t in node.inputs)}
+    if not kept:
+        return []
+    shown = ", ".join(map(repr, list(kept)[:SHOWN_LAYERS]))
+    more = f" and {len(kept) - SHOWN_LAYERS} more" if len(kept) > SHOWN_LAYERS else ""
+    return [Finding(
+        code="convert.state", severity=Severity.INFO, where=f"nodes {shown}{more}",
+        headline=f"{counted(len(kept), 'layer')} with a state that stays from one run to the next",
+        why="TFLite's sequence operators start from where the run before ended",
+        help="reset the variables before each run that is to be independent: interpreter.reset_all_variables() in "
+             "Python, ResetVariableTensors() in C++; Vitrify's own runs do")]
 
 
 def is_tflite(path: Path) -> bool:

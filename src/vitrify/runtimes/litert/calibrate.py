@@ -128,6 +128,7 @@ class _Observed:
         try:
             for details, array in zip(self._inputs, inputs, strict=True):
                 self._interpreter.set_tensor(details["index"], array)
+            self._interpreter.reset_all_variables()       # samples are independent of each other
             self._interpreter.invoke()
         except (ValueError, RuntimeError) as error:
             raise ModelError.of("litert.invoke", f"LiteRT cannot run the model: {error}", where=self._path) from error
