@@ -10,6 +10,7 @@ from vitrify.passes.dead_code import DeadCode
 from vitrify.passes.div_no_nan import DivNoNan
 from vitrify.passes.division import DivToRsqrt
 from vitrify.passes.duplicates import Duplicates, SharedConstants
+from vitrify.passes.focus import Focus
 from vitrify.passes.folding import FoldConstants
 from vitrify.passes.gelu import TanhGelu
 from vitrify.passes.hard_swish import HardSigmoid, HardSwish
@@ -21,13 +22,17 @@ from vitrify.passes.leaky_relu import LeakyRelu
 from vitrify.passes.means import MergeReductions
 from vitrify.passes.nearest import PlainNearest
 from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
+from vitrify.passes.pixel_blocks import PixelBlocks
 from vitrify.passes.reshape_earlier import ReshapeEarlier
 from vitrify.passes.reshape_later import ReshapeLater
 from vitrify.passes.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
+from vitrify.passes.rows import FewerAxes, RowsByParts
 from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
 from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
+from vitrify.passes.shuffle_makers import ShuffleByMaker
 from vitrify.passes.shuffles import ChannelShuffle
 from vitrify.passes.static_batch import PinFreeDimensions
+from vitrify.passes.unroll import Unroll
 
 CLEANUP: tuple[type[Pass], ...] = (
     PinFreeDimensions,      # before folding, so that the ledger names what the folded shapes stand on
@@ -55,6 +60,8 @@ PATTERNS: tuple[type[Pass], ...] = (
     MergeReductions,
     MergeConcats,
     PlainNearest,
+    PixelBlocks,
+    Focus,
     MergeConstants,         # after the patterns, whose constants it would hide
 )
 """Activations written out, and arithmetic in the forms that fusion looks for."""
@@ -62,8 +69,15 @@ PATTERNS: tuple[type[Pass], ...] = (
 LAYOUT: tuple[type[Pass], ...] = (TurnLayout,)
 """From the source's layout to the runtime's; made with the model, whose interface remembers the source's."""
 
-HEADS: tuple[type[Pass], ...] = (ChannelShuffle, UnrollHeads)
+HEADS: tuple[type[Pass], ...] = (ShuffleByMaker, ChannelShuffle, UnrollHeads)
 """What costs more operators and pays only for TRANSPOSEs that the layout could not remove."""
+
+LEFTOVERS: tuple[type[Pass], ...] = (
+    TransposeToReshape,
+    RowsByParts,
+    FewerAxes,
+)
+"""TRANSPOSEs that stay, in forms that cost less; after all that could remove them."""
 
 FUSION: tuple[type[Pass], ...] = (
     TransposeToReshape,
@@ -87,3 +101,6 @@ FUSION: tuple[type[Pass], ...] = (
     DeadCode,
 )
 """Two nodes into one."""
+
+SEQUENCES: tuple[type[Pass], ...] = (Unroll,)
+"""What full-integer quantization needs written out."""

@@ -20,8 +20,8 @@ def _regrouped(ctx: Context, x: Tensor, groups: int) -> Tensor:
     channels = x.shape[-1]
     if groups in (1, channels):
         return x
-    apart = ctx.reshape(x, (x.size // channels, groups, channels // groups))
-    return ctx.reshape(ctx.transpose(apart, (0, 2, 1)), x.shape)
+    apart = ctx.reshape(x, (*x.shape[:-1], groups, channels // groups))
+    return ctx.reshape(ctx.transpose(apart, (0, 1, 2, 4, 3)), x.shape)
 
 
 def _is_crd(node: SourceNode) -> bool:
