@@ -20,7 +20,7 @@ from vitrify.results import ComparisonRow
 from vitrify.runtimes import Observation, Runtime
 from vitrify.runtimes import open as open_runtime
 from vitrify.verify.alignment import downstream, inner_tensors, layouts, match
-from vitrify.verify.gate import BY_PRECISION, FLOAT, Gate
+from vitrify.verify.gate import BY_PRECISION, FLOAT, STEPS, Gate
 from vitrify.verify.judging import judge
 from vitrify.verify.metrics import Array, sqnr_db
 from vitrify.verify.pairs import OutputPair, TensorPair
@@ -178,11 +178,18 @@ def _prepare(stage: Stage, runtime: Runtime, reference: Runtime, tensors: bool) 
     left, right = reference.interface, runtime.interface
     inputs = match(left.inputs, right.inputs, _through(reference, runtime), "inputs")
     outputs = match(left.outputs, right.outputs, _through(reference, runtime), "outputs")
-    gate = stage.gate or (FLOAT if runtime.precision == reference.precision else BY_PRECISION[runtime.precision])
+    gate = stage.gate or _gate(runtime, reference)
     apart = {b.name for b in right.outputs if right.host is not None or len(b.parts) > 1}
     pairs = [OutputPair(a, b, is_apart=b in apart) for a, b in outputs.items()]
     inner = _inner(stage, runtime, reference) if tensors and runtime.capabilities.trace else []
     return Compared(stage, runtime, gate, inputs, pairs, inner)
+
+
+def _gate(runtime: Runtime, reference: Runtime) -> Gate:
+    """Hold two files of one precision to roundings; integer kernels of two runtimes round each step differently."""
+    if runtime.precision != reference.precision:
+        return BY_PRECISION[runtime.precision]
+    return STEPS if runtime.precision == "integer" and type(runtime) is not type(reference) else FLOAT
 
 
 def _through(reference: Runtime, runtime: Runtime) -> dict[str, str]:

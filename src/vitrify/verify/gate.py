@@ -42,5 +42,9 @@ QUANTIZED = Gate(
 """Full-integer int8 against float: wide, so that only damaged results fail; scores weigh as much as boxes, and may be
 off by 4 of their 256 steps."""
 
+STEPS = Gate(output_db=15.0, group_db=8.0, tensor_db=10.0, score_error=1 / 32, rounds=True, advice=_SAME)
+"""One quantized model in two runtimes: each result may be a step off, and a deep model magnifies that as far as it
+magnifies its own rounding."""
+
 BY_PRECISION = {"float32": FLOAT, "float16": HALF, "integer": QUANTIZED}
 """The gate for a file of each precision against a finer one; two files of one precision are held to roundings."""

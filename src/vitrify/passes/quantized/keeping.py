@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vitrify.core.findings import Finding, Severity
+from vitrify.core.words import counted
 from vitrify.ir import Model, Node
 from vitrify.passes.base import Pass, Runner
 from vitrify.passes.quantized.absorbing import AbsorbSteps
@@ -50,10 +51,11 @@ def keep_steps(runner: Runner, cleanup: Sequence[type[Pass]]) -> list[Finding]:
 
 def _kept(absorbed: int, absorb: AbsorbSteps) -> Finding:
     count = len(absorb.changed_scales)
+    kernels = "kernel fixes the output scale of 1 of them" if count == 1 else f"kernels fix the output scale of {count}"
     return Finding(
         code="quant.own-scales", severity=Severity.INFO,
-        headline=f"the model is quantized already: {absorbed} operators compute with the file's own scales",
-        why=f"{count} of them have an output scale that the kernel fixes; a QUANTIZE follows each" if count else "",
+        headline=f"the model is quantized already: {counted(absorbed, 'operator')} computed with the file's own scales",
+        why=f"the {kernels}; a QUANTIZE brings the file's own" if count else "",
         help="no calibration is needed; to calibrate anew, give the float model")
 
 
@@ -63,7 +65,7 @@ def _rounded(absorb: AbsorbSteps) -> list[Finding]:
         return []
     return [Finding(
         code="quant.weights-again", severity=Severity.WARNING, where=_listed(names),
-        headline=f"the weights of {len(names)} operators are rounded again, to symmetric int8",
+        headline=f"weights are rounded again, to symmetric int8: {counted(len(names), 'operator')}",
         why="integer kernels take weights with zero point 0 and steps within -127 to 127; these have more",
         help="quantize with symmetric signed weights: quantize_static(..., weight_type=QuantType.QInt8)")]
 
@@ -76,7 +78,7 @@ def _islands(model: Model) -> list[Finding]:
     names = list(dict.fromkeys(str(n.origin) if n.origin.sources else n.name for n in left))
     return [Finding(
         code="quant.float-islands", severity=Severity.WARNING, where=_listed(names),
-        headline=f"{len(left)} operators stay float: {kinds}",
+        headline=f"left in float: {counted(len(left), 'operator')}: {kinds}",
         why="the file has no scale on both sides of them, or there is no integer kernel for them",
         help="they run on the CPU between DEQUANTIZE and QUANTIZE; quantize the float model for a full-integer one")]
 

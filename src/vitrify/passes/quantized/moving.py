@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from vitrify import ops
-from vitrify.ir import Graph, Node, Tensor
+from vitrify.ir import DType, Graph, Node, Tensor
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import bypass, sweep
 from vitrify.passes.quantized.steps import (
@@ -11,7 +13,7 @@ from vitrify.passes.quantized.steps import (
     is_steps,
     moves_values,
     new_steps,
-    operand,
+    quantized_constant,
     shared,
     steps_of,
     wanted_steps,
@@ -82,9 +84,9 @@ class HoistQuantize(Pass):
             source = node.input(place)
             steps = new_steps(source, wanted.quantization, wanted.dtype)
             if source.data is not None:
-                steps = operand(source, {}, wanted.dtype, self.name)
-                steps.data = wanted.quantization.quantize(source.data, wanted.dtype.numpy or "i1")
-                steps.quantization = wanted.quantization
+                kind = np.int8 if wanted.dtype is DType.INT8 else np.int16
+                steps = quantized_constant(source, wanted.quantization.quantize(source.data, kind),
+                                           wanted.quantization, self.name)
             else:
                 graph.add(ops.Quantize(), [source], [steps], name=steps.name, origin=self.made(node), before=node)
             inputs[place] = steps

@@ -169,7 +169,8 @@ def _placed(stored: Quantization, shape: tuple[int, ...], axis: int | None) -> l
 
 def bias_steps(tensor: Tensor, weight: Tensor, input_scale: float, wide: bool, by: str) -> Tensor:
     """A bias in units of input scale times weight scale."""
-    assert tensor.data is not None and weight.quantization is not None
+    assert tensor.data is not None
+    assert weight.quantization is not None
     scales = (weight.quantization.scale.astype(np.float64) * input_scale).astype(np.float32)
     limit = 2.0 ** (39 if wide else 31)
     data = np.clip(np.rint(tensor.data.astype(np.float64) / scales.astype(np.float64)), -limit, limit - 1)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vitrify.importers.onnx.expansions.quantized import _channel_first, _channel_last, plain
+from vitrify.importers.onnx.expansions.quantized import channel_first, channel_last, plain
 from vitrify.importers.onnx.expansions.registry import Writer, expansion
 from vitrify.importers.onnx.source import SourceNode
 
@@ -31,31 +31,31 @@ def activated(w: Writer, node: SourceNode, x: str) -> str:
         low = -np.inf if alpha is None else alpha
         high = np.inf if beta is None else beta
         return w.add("Clip", x, w.constant(np.array(low, np.float32)), w.constant(np.array(high, np.float32)))
-    given = {"alpha": alpha, "beta": beta, "gamma": node.attributes.get("activation_gamma")}
-    return w.add(kind, x, **{k: v for k, v in given.items() if v is not None})
+    return w.add(kind, x, alpha=alpha, beta=beta, gamma=node.attributes.get("activation_gamma"))
 
 
-_ACTIVATION = ("activation", "activation_params", "activation_alpha", "activation_beta", "activation_gamma", "activation_axis")
+_ACTIVATION = ("activation", "activation_params", "activation_alpha", "activation_beta", "activation_gamma",
+               "activation_axis")
 
 
 @expansion("com.microsoft::FusedConv", "com.microsoft::NhwcFusedConv", "com.microsoft::NhwcConv")
 def fused_conv(w: Writer, node: SourceNode) -> str:
     """Convolution, a tensor added to it, an activation; the Nhwc forms take and give channels last."""
     last = node.kind.startswith("Nhwc")
-    x = _channel_first(w, node, w.needed(0)) if last else w.needed(0)
+    x = channel_first(w, node, w.needed(0)) if last else w.needed(0)
     kernel = w.needed(1)
     bias = [w.name(2)] if w.has(2) else []
     y = w.add("Conv", x, kernel, *bias, **plain(node, *_ACTIVATION))
     if w.has(3):
-        y = w.add("Add", y, _channel_first(w, node, w.name(3)) if last else w.name(3))
+        y = w.add("Add", y, channel_first(w, node, w.name(3)) if last else w.name(3))
     y = activated(w, node, y)
-    return _channel_last(w, node, y) if last else y
+    return channel_last(w, node, y) if last else y
 
 
 @expansion("com.microsoft::NhwcMaxPool")
 def nhwc_max_pool(w: Writer, node: SourceNode) -> str:
     """Max pooling of channels-last values."""
-    return _channel_last(w, node, w.add("MaxPool", _channel_first(w, node, w.needed(0)), **plain(node)))
+    return channel_last(w, node, w.add("MaxPool", channel_first(w, node, w.needed(0)), **plain(node)))
 
 
 @expansion("com.microsoft::FusedGemm")
@@ -65,7 +65,6 @@ def fused_gemm(w: Writer, node: SourceNode) -> str:
     return activated(w, node, w.add("Gemm", *given, **plain(node, *_ACTIVATION)))
 
 
-@expansion("com.microsoft::FusedMatMul", "com.microsoft::TransposeMatMul")
 def fused_matmul(w: Writer, node: SourceNode) -> str:
     """alpha * A' @ B', where ' swaps the last two axes, or the first with those before the last ones."""
     if node.integer("transBatchA") or node.integer("transBatchB"):
@@ -86,11 +85,13 @@ def _swapped(w: Writer, node: SourceNode, index: int, attribute: str) -> str:
     return w.add("Einsum", w.needed(index), equation="...ij->...ji")
 
 
+expansion("com.microsoft::FusedMatMul", "com.microsoft::TransposeMatMul")(fused_matmul)
+
+
 @expansion("com.microsoft::FusedMatMulActivation")
 def fused_matmul_activation(w: Writer, node: SourceNode) -> str:
     """FusedMatMul with an activation."""
-    y = fused_matmul(w, node)
-    return activated(w, node, y)
+    return activated(w, node, fused_matmul(w, node))
 
 
 @expansion("com.microsoft::Gelu")
@@ -100,9 +101,7 @@ def gelu(w: Writer, node: SourceNode) -> str:
 
 
 def _gelu(w: Writer, x: str, approximate: str) -> str:
-    y = w.add("Gelu", x, approximate=approximate)
-    w.nodes[-1].opset = 20
-    return y
+    return w.add("Gelu", x, approximate=approximate, opset=20)
 
 
 @expansion("com.microsoft::BiasGelu", "com.microsoft::FastGelu")
@@ -124,8 +123,7 @@ def quick_gelu(w: Writer, node: SourceNode) -> str:
 def bias_split_gelu(w: Writer, node: SourceNode) -> str:
     """The first half of x + bias times the Gelu of the second."""
     x = w.add("Add", w.needed(0), w.needed(1))
-    half = w.add("Split", x, outputs=2, axis=-1, num_outputs=2)
-    w.nodes[-1].opset = 18
+    half = w.add("Split", x, outputs=2, axis=-1, num_outputs=2, opset=18)
     return w.add("Mul", half, _gelu(w, f"{half}:1", "none"))
 
 
@@ -139,9 +137,7 @@ def bias_add(w: Writer, node: SourceNode) -> str:
 def bias_softmax(w: Writer, node: SourceNode) -> str:
     """Softmax of a sum, over all axes from ``axis`` on."""
     x = w.add("Add", w.needed(0), w.needed(1))
-    y = w.add("Softmax", x, axis=node.integer("axis", 1))
-    w.nodes[-1].opset = 11
-    return y
+    return w.add("Softmax", x, axis=node.integer("axis", 1), opset=11)
 
 
 def _normalized(w: Writer, x: str, scale: str, bias: str, epsilon: float, axis: int = -1) -> str:
@@ -151,9 +147,7 @@ def _normalized(w: Writer, x: str, scale: str, bias: str, epsilon: float, axis: 
 
 def root_mean_square(w: Writer, x: str, scale: str, epsilon: float, axis: int = -1) -> str:
     """x / sqrt(mean(x * x) + epsilon) * scale over the last axis."""
-    y = w.add("RMSNormalization", x, scale, axis=axis, epsilon=epsilon)
-    w.nodes[-1].opset = 23
-    return y
+    return w.add("RMSNormalization", x, scale, axis=axis, epsilon=epsilon, opset=23)
 
 
 @expansion("com.microsoft::LayerNormalization")
@@ -208,26 +202,18 @@ def group_norm(w: Writer, node: SourceNode) -> list[str]:
         x = total = w.add("Add", x, w.name(4)) if w.has(4) else x
     y = w.add("Transpose", x, perm=[0, 3, 1, 2]) if last else x
     y = w.add("GroupNormalization", y, w.needed(1), w.needed(2), num_groups=node.integer("groups"),
-              epsilon=node.number("epsilon", 1e-5))
-    w.nodes[-1].opset = 21
+              epsilon=node.number("epsilon", 1e-5), opset=21)
     y = w.add("Mul", y, w.add("Sigmoid", y)) if node.integer("activation") else y
     y = w.add("Transpose", y, perm=[0, 2, 3, 1]) if last else y
     return [y, total] if total else [y]
 
 
 def _legacy(kind: str, opset: int) -> Callable[[Writer, SourceNode], str]:
-    def write(w: Writer, node: SourceNode) -> str:
-        y = w.add(kind, *node.inputs, **plain(node))
-        w.nodes[-1].opset = opset
-        return y
-
-    return write
+    return lambda w, node: w.add(kind, *node.inputs, opset=opset, **plain(node))
 
 
-for _kind, _target, _opset in (("GatherND", "GatherND", 12), ("Pad", "Pad", 13), ("Range", "Range", 11),
-                               ("Trilu", "Trilu", 14), ("GridSample", "GridSample", 16), ("IsAllFinite", "IsAllFinite", 1)):
-    if _kind != "IsAllFinite":
-        expansion(f"com.microsoft::{_kind}")(_legacy(_target, _opset))
+for _kind, _opset in (("GatherND", 12), ("Pad", 13), ("Range", 11), ("Trilu", 14), ("GridSample", 16)):
+    expansion(f"com.microsoft::{_kind}")(_legacy(_kind, _opset))
 
 
 @expansion("com.microsoft::ExpandDims")

@@ -20,7 +20,7 @@ def real(w: Writer, first: int, axis: int | None = None) -> str:
     names = [w.needed(first), w.needed(first + 1), *([w.name(first + 2)] if w.has(first + 2) else [])]
     scale = w.array(first + 1)
     several = axis is not None and scale is not None and scale.size > 1
-    return w.add("DequantizeLinear", *names, **({"axis": axis} if several else {}))
+    return w.add("DequantizeLinear", *names, axis=axis if several else None)
 
 
 def steps(w: Writer, value: str, scale: int) -> str:
@@ -34,8 +34,9 @@ def _scale(w: Writer, index: int) -> Array:
 
 def _bias(w: Writer, index: int, scale: Array) -> str:
     """The real values of an int32 bias in units of ``scale``."""
-    return w.add("DequantizeLinear", w.needed(index), w.constant(scale if scale.size > 1 else scale.reshape(())),
-                 **({"axis": 0} if scale.size > 1 else {}))
+    several = scale.size > 1
+    return w.add("DequantizeLinear", w.needed(index), w.constant(scale if several else scale.reshape(())),
+                 axis=0 if several else None)
 
 
 def plain(node: SourceNode, *left_out: str) -> dict[str, Any]:
@@ -49,10 +50,10 @@ def qlinear_conv(w: Writer, node: SourceNode) -> str:
     channels_last = bool(node.integer("channels_last"))
     x, kernel = real(w, 0), real(w, 3, 0)
     if channels_last:
-        x = _channel_first(w, node, x)
+        x = channel_first(w, node, x)
     bias = [_bias(w, 8, _scale(w, 1) * _scale(w, 4))] if w.has(8) else []
     y = w.add("Conv", x, kernel, *bias, **plain(node, "channels_last"))
-    return steps(w, _channel_last(w, node, y) if channels_last else y, 6)
+    return steps(w, channel_last(w, node, y) if channels_last else y, 6)
 
 
 def _rank(w: Writer, node: SourceNode) -> int:
@@ -63,12 +64,12 @@ def _rank(w: Writer, node: SourceNode) -> int:
     return kernel.ndim if kernel is not None else 4
 
 
-def _channel_first(w: Writer, node: SourceNode, x: str) -> str:
+def channel_first(w: Writer, node: SourceNode, x: str) -> str:
     rank = _rank(w, node)
     return w.add("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)])
 
 
-def _channel_last(w: Writer, node: SourceNode, x: str) -> str:
+def channel_last(w: Writer, node: SourceNode, x: str) -> str:
     rank = _rank(w, node)
     return w.add("Transpose", x, perm=[0, *range(2, rank), 1])
 
@@ -99,6 +100,7 @@ def _unary(kind: str) -> Callable[[Writer, SourceNode], str]:
     return lambda w, node: steps(w, w.add(kind, real(w, 0), **plain(node, "opset")), 3)
 
 
+# Sums and products, then what computes each value by itself.
 for _kind in ("Add", "Mul"):
     expansion(f"com.microsoft::QLinear{_kind}")(_binary(_kind))
 for _kind in ("Sigmoid", "LeakyRelu", "ReduceMean"):
@@ -109,9 +111,7 @@ for _kind in ("Sigmoid", "LeakyRelu", "ReduceMean"):
 def qlinear_softmax(w: Writer, node: SourceNode) -> str:
     """Softmax; ``opset`` says in which operator set's sense: before 13 all axes from ``axis`` on count as one."""
     opset = node.integer("opset", 13)
-    y = w.add("Softmax", real(w, 0), axis=node.integer("axis", -1))
-    w.nodes[-1].opset = opset
-    return steps(w, y, 3)
+    return steps(w, w.add("Softmax", real(w, 0), axis=node.integer("axis", -1), opset=opset), 3)
 
 
 @expansion("com.microsoft::QLinearConcat")
@@ -131,9 +131,9 @@ def qlinear_where(w: Writer, node: SourceNode) -> str:
 def qlinear_pool(w: Writer, node: SourceNode) -> str:
     """Average pooling."""
     last = bool(node.integer("channels_last"))
-    x = _channel_first(w, node, real(w, 0)) if last else real(w, 0)
+    x = channel_first(w, node, real(w, 0)) if last else real(w, 0)
     y = w.add(node.kind.removeprefix("QLinear"), x, **plain(node, "channels_last"))
-    return steps(w, _channel_last(w, node, y) if last else y, 3)
+    return steps(w, channel_last(w, node, y) if last else y, 3)
 
 
 @expansion("com.microsoft::QuantizeLinear", "com.microsoft::DequantizeLinear")
@@ -160,5 +160,6 @@ def dynamic_quantize_matmul(w: Writer, node: SourceNode) -> str:
 
 def _weights(w: Writer, data: int, scale: int, zero: int) -> str:
     scales = w.array(scale)
-    axis = {"axis": -1} if scales is not None and scales.size > 1 else {}
-    return w.add("DequantizeLinear", w.needed(data), w.needed(scale), *([w.name(zero)] if w.has(zero) else []), **axis)
+    several = scales is not None and scales.size > 1
+    return w.add("DequantizeLinear", w.needed(data), w.needed(scale), *([w.name(zero)] if w.has(zero) else []),
+                 axis=-1 if several else None)

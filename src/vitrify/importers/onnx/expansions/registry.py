@@ -33,11 +33,7 @@ class Writer:
         return index < len(self.node.inputs) and self.node.inputs[index] != ""
 
     def name(self, index: int) -> str:
-        """The name of the input at ``index``, '' when it is left out.
-
-        Raises:
-            ModelError: never; use ``needed`` for inputs that must be there.
-        """
+        """The name of the input at ``index``, '' when it is left out."""
         return self.node.inputs[index] if index < len(self.node.inputs) else ""
 
     def needed(self, index: int) -> str:
@@ -76,13 +72,23 @@ class Writer:
         self.graph.constants[name] = array
         return name
 
-    def add(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
-        """Add a node and return the name of its first output; further ones are ``NAME:1`` and so on."""
+    def add(self, kind: str, *inputs: str, outputs: int = 1, opset: int = OPSET, **attributes: Any) -> str:
+        """Add a node and return the name of its first output; further ones are ``NAME:1`` and so on.
+
+        ``opset`` says in which operator set's sense; attributes that are None are left out.
+        """
         first = self._fresh(kind.lower())
         names = [first, *(f"{first}:{i}" for i in range(1, outputs))]
         self.nodes.append(
-            SourceNode(kind, self.node.name or self._base, list(inputs), names, attributes, opset=OPSET,
-                       group=self.node.group or (self.node,))
+            SourceNode(
+                kind,
+                self.node.name or self._base,
+                list(inputs),
+                names,
+                {k: v for k, v in attributes.items() if v is not None},
+                opset=opset,
+                group=self.node.group or (self.node,),
+            )
         )
         return first
 
