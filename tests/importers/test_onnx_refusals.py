@@ -217,16 +217,6 @@ PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]]
         UnsupportedError,
         "com.microsoft::FusedConv is not supported: 1 node",
     ),
-    "kernel at run time": (
-        lambda: model([node("Conv", ["x", "w"], ["y"])], {"x": X, "w": W}, {}, ["y"]),
-        UnsupportedError,
-        r"the kernel \(input 'w'\) is computed at run time",
-    ),
-    "3-D convolution": (
-        lambda: model([node("Conv", ["x", "w"], ["y"])], {"x": X[..., None]}, {"w": W[..., None]}, ["y"]),
-        UnsupportedError,
-        "three spatial dimensions",
-    ),
     "beyond int32": (
         lambda: model([node("Add", ["i", "c"], ["y"])], {"i": np.ones(1, np.int64)}, {"c": np.array([2**40])}, ["y"]),
         UnsupportedError,
