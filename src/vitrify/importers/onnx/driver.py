@@ -15,6 +15,7 @@ from vitrify.core.findings import Finding
 from vitrify.importers.onnx.checks import check, needed
 from vitrify.importers.onnx.context import POISON, Context, Poison
 from vitrify.importers.onnx.controls import CONTROL, carry_out
+from vitrify.importers.onnx.dynamic import undo_dynamic
 from vitrify.importers.onnx.elements import graph_dtype, held
 from vitrify.importers.onnx.expansions import expand
 from vitrify.importers.onnx.folds import FOLDS, fold
@@ -97,6 +98,7 @@ class _Walk:
 
     def run(self, graph: SourceGraph) -> None:
         """Fold or lower every node that the outputs depend on."""
+        self.context.findings += undo_dynamic(graph)
         findings, errors = expand(graph)
         self.context.findings += findings
         self.errors += errors

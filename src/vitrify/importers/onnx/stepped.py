@@ -26,7 +26,7 @@ def wrap_stepped(graph: SourceGraph) -> int:
         if node.domain or node.kind not in _PASSING or first not in scales:
             nodes.append(node)
             continue
-        scales.update({name: scales[first] for name in node.outputs})
+        scales.update(dict.fromkeys(node.outputs, scales[first]))
         if node.kind not in _WRAPPED or len([o for o in node.outputs if o]) != 1:
             nodes.append(node)
             continue
