@@ -5,6 +5,7 @@ from __future__ import annotations
 from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
 from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.base import Pass
+from vitrify.passes.broadcasts import ImplicitBroadcast
 from vitrify.passes.concats import MergeConcats
 from vitrify.passes.dead_code import DeadCode
 from vitrify.passes.div_no_nan import DivNoNan
@@ -40,6 +41,7 @@ CLEANUP: tuple[type[Pass], ...] = (
     StaticReshape,
     DeadCode,
     Identities,
+    ImplicitBroadcast,
     MergeReshapes,
     Duplicates,
 )
