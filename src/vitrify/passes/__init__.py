@@ -15,8 +15,7 @@ from vitrify.passes.base import Pass, Runner
 from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.misfits import misfits
 from vitrify.passes.quantized import has_steps, keep_steps
-from vitrify.passes.tables import CLEANUP, FUSION, HEADS, LAYOUT, PATTERNS
-from vitrify.passes.unroll import Unroll
+from vitrify.passes.tables import CLEANUP, FUSION, HEADS, LAYOUT, LEFTOVERS, PATTERNS, SEQUENCES
 
 ROUNDS = 6
 """How often patterns, layout and clean-up may feed each other; two do for every model seen."""
@@ -50,7 +49,7 @@ def unroll_sequences(model: Model, ledger: Ledger | None = None) -> Ledger:
     Full-integer quantization needs it: the steps have integer kernels of every kind, and ranges for each tensor.
     """
     runner = Runner(model, ledger)
-    if runner.apply(Unroll()):
+    if runner.run(SEQUENCES, rounds=1):
         runner.run(CLEANUP)
         runner.apply(TurnLayout(model, False, False))
         runner.run(FUSION)
@@ -66,6 +65,7 @@ def _optimize(model: Model, layout: TurnLayout) -> Ledger:
         runner.run((*CLEANUP, *PATTERNS))
         if not runner.apply(layout.again()) and not runner.run(HEADS):
             break
+    runner.run(LEFTOVERS)
     runner.run(FUSION)
     if has_steps(model):
         model.extras["findings"] = [*model.extras.get("findings", ()), *keep_steps(runner, (*CLEANUP, *FUSION))]

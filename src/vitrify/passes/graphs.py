@@ -16,7 +16,8 @@ RESHAPES = (ops.Reshape, ops.Squeeze, ops.ExpandDims)
 
 
 def constant(name: str, data: Array, origin: Origin = Origin()) -> Tensor:
-    """Make a constant tensor."""
+    """Make a constant tensor; numpy's scalars become arrays, as the writer tells buffers by their address."""
+    data = np.asarray(data)
     return Tensor(name, DType.of(data.dtype), data.shape, data=data, origin=origin)
 
 
