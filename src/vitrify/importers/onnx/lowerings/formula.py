@@ -32,7 +32,19 @@ _KEEPS_VALUES = (
     ops.Split,
     ops.SplitV,
 )
-_KEEPS_SIGN = (ops.Add, ops.Mul, ops.Maximum, ops.Div, ops.FloorDiv, ops.Cast, *_KEEPS_VALUES)
+_KEEPS_SIGN = (
+    ops.Add,
+    ops.Mul,
+    ops.Minimum,
+    ops.Div,
+    ops.FloorDiv,
+    ops.Cast,
+    ops.Floor,
+    ops.Ceil,
+    ops.Round,
+    *_KEEPS_VALUES,
+)
+_NEVER_NEGATIVE = (ops.ArgMax, ops.ArgMin, ops.Relu, ops.Relu6, ops.Logistic, ops.Softmax, ops.Abs, ops.Exp)
 _MAX_DEPTH = 32
 
 
@@ -151,8 +163,19 @@ def indices_within(ctx: Context, node: SourceNode, index: int, extents: Value | 
     return given if is_natural(given) else formula.modulo(given, sizes)
 
 
-def is_natural(x: Tensor, depth: int = 0) -> bool:
+def is_natural(x: Tensor) -> bool:
     """True when it is known that no element is negative."""
+    return _is_natural(x, {}, 0)
+
+
+def _is_natural(x: Tensor, known: dict[Tensor, bool], depth: int) -> bool:
+    if x not in known:  # each tensor once, however often it is read
+        known[x] = False
+        known[x] = _judged(x, known, depth + 1)
+    return known[x]
+
+
+def _judged(x: Tensor, known: dict[Tensor, bool], depth: int) -> bool:
     if x.data is not None:
         return bool(x.data.size == 0 or x.data.min() >= 0)
     if x.dtype in (DType.BOOL, DType.UINT8, DType.UINT16):
@@ -161,17 +184,19 @@ def is_natural(x: Tensor, depth: int = 0) -> bool:
     if node is None or depth > _MAX_DEPTH:
         return False
     op, inputs = node.op, [t for t in node.inputs if t is not None]
-    if isinstance(op, ops.ArgMax | ops.ArgMin) or (isinstance(op, ops.TopKV2) and x is node.outputs[1]):
+    if isinstance(op, _NEVER_NEGATIVE) or (isinstance(op, ops.TopKV2) and x is node.outputs[1]):
         return True
+    if isinstance(op, ops.Maximum):
+        return any(_is_natural(t, known, depth) for t in inputs)
     if isinstance(op, ops.FloorMod):
-        return is_natural(inputs[1], depth + 1)
+        return _is_natural(inputs[1], known, depth)
     if not isinstance(op, _KEEPS_SIGN):
         return False
     if isinstance(op, ops.Split):
         inputs = inputs[1:]
     elif isinstance(op, _KEEPS_VALUES) and not isinstance(op, ops.Concatenation):
         inputs = inputs[:1]
-    return all(is_natural(t, depth + 1) for t in inputs)
+    return all(_is_natural(t, known, depth) for t in inputs)
 
 
 def computable(ctx: Context, x: Tensor, types: Collection[DType], through: DType = DType.INT32) -> Tensor:

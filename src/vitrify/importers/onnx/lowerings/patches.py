@@ -1,6 +1,6 @@
-"""Patches put back where they came from: Col2Im and MaxUnpool.
+"""Patches put back where they came from.
 
-Source: ONNX operator reference, Col2Im-18, MaxUnpool-22.
+Source: ONNX operator reference, Col2Im-18.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.formula import Formula, bounded, computable
+from vitrify.importers.onnx.lowerings.formula import Formula, computable
 from vitrify.importers.onnx.lowerings.joining import sliced
-from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode
@@ -52,24 +51,3 @@ def _places(block: list[int], steps: list[int], strides: list[int], dilations: l
         shape[i], shape[axes + i] = own.shape
         total = total + own.reshape(shape) * int(np.prod(whole[i + 1 :], dtype=np.int64))
     return total.ravel().astype(np.int32)
-
-
-@lowering("MaxUnpool")
-def max_unpool(ctx: Context, node: SourceNode) -> None:
-    """Each value at the place that its index names, zero elsewhere; a larger output_shape adds zeros at the end."""
-    x, places = float_input(ctx, node, 0), ctx.tensor(node, 1)
-    kernel, axes = node.ints("kernel_shape") or [], len(x.shape) - 2
-    strides, pads = node.ints("strides") or [1] * axes, node.ints("pads") or [0] * (2 * axes)
-    if len(kernel) != axes or len(strides) != axes or len(pads) != 2 * axes or places.shape != x.shape:
-        raise node.problem(f"a kernel {kernel} with strides {strides}, pads {pads}, indices {places.type} for {x.type}")
-    shape = list(x.shape[:2])
-    for i in range(axes):
-        shape.append((x.shape[2 + i] - 1) * strides[i] - pads[i] - pads[axes + i] + kernel[i])
-    wanted = ctx.known(node, 2, "the output's shape").ravel().tolist() if ctx.present(node, 2) else shape
-    if len(wanted) != len(shape) or any(a < b for a, b in zip(wanted, shape, strict=True)):
-        raise node.problem(f"an output of {wanted} from {shape}")
-    bounded(node, limit(node, wanted), "its output")
-    formula, size = Formula(ctx), int(np.prod(shape, dtype=np.int64))
-    flat = formula.placed(ctx.reshape(places, (x.size, 1)), ctx.reshape(x, (x.size,)), (size,))
-    extra = [(0, b - a) for a, b in zip(shape, wanted, strict=True)]
-    ctx.bind(node, formula.padded(ctx.reshape(flat, shape), extra))
