@@ -48,6 +48,21 @@ def _layout(table: str, present: tuple[str, ...]) -> _Layout:
                    any(SCALARS[code].itemsize == 8 for _, code in fields))
 
 
+class Pending:
+    """An array that is put into C order only when its turn to be written comes: one transposed copy at a time."""
+
+    def __init__(self, array: np.ndarray[Any, np.dtype[Any]]) -> None:
+        self._array = array
+        self.nbytes: int = array.nbytes
+
+    def __len__(self) -> int:
+        return self.nbytes
+
+    def view(self) -> memoryview:
+        """The bytes in C order; without a copy where the array has that order already."""
+        return memoryview(np.ascontiguousarray(self._array).reshape(-1).view(np.uint8))
+
+
 class Encoder:
     """Encodes one root record; ``chunks`` then gives the file's pieces in order."""
 
@@ -73,7 +88,7 @@ class Encoder:
         written = len(self._out)
         for (_, content), place in zip(self._behind, places, strict=True):
             yield bytes(place - written) + _U32.pack(content.nbytes)
-            yield content
+            yield content.view() if isinstance(content, Pending) else content
             written = place + 4 + content.nbytes
 
     def _arrange(self) -> tuple[list[int], int]:
@@ -109,7 +124,7 @@ class Encoder:
     def _child(self, field: Field, value: Any, patch: int, table: str) -> None:
         """Write what an offset field leads to, and the offset to it at ``patch``."""
         if table == "Buffer":
-            self._behind.append((patch, memoryview(value).cast("B") if len(value) else memoryview(b"")))
+            self._behind.append((patch, value if isinstance(value, Pending) else as_bytes(value)))
             return
         if field.kind == "tables":
             place = self._offsets(value, self._table)
@@ -142,6 +157,11 @@ class Encoder:
         place = self._align(4)
         self._out += _U32.pack(len(raw)) + raw + b"\0"
         return place
+
+
+def as_bytes(content: Any) -> memoryview:
+    """The content of a buffer as bytes, without a copy."""
+    return memoryview(content).cast("B") if len(content) else memoryview(b"")
 
 
 def _inline(field: Field, values: dict[str, Any]) -> Any:

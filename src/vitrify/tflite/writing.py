@@ -16,7 +16,7 @@ from vitrify.ir import Graph, Model, Node, Signature, Tensor
 from vitrify.ops import Custom
 from vitrify.tflite import annotations as notes
 from vitrify.tflite import schema
-from vitrify.tflite.encoding import BUFFER_ALIGNMENT, Encoder
+from vitrify.tflite.encoding import BUFFER_ALIGNMENT, Encoder, Pending, as_bytes
 from vitrify.tflite.operators import code_of, version_of, write_options
 from vitrify.tflite.reading import FILE_TENSORS, IDENTIFIER, SCHEMA_VERSION
 from vitrify.tflite.schema import Record
@@ -68,7 +68,7 @@ def _encode_with_contents_behind(root: Record) -> Iterator[Chunk]:
     moved: list[tuple[Record, Any]] = []
     for buffer in root.buffers:
         if buffer.data is not None and len(buffer.data) > 0:
-            moved.append((buffer, memoryview(buffer.data).cast("B")))
+            moved.append((buffer, buffer.data if isinstance(buffer.data, Pending) else as_bytes(buffer.data)))
             buffer.data, buffer.offset, buffer.size = None, FLATBUFFER_LIMIT, moved[-1][1].nbytes
     end = _sized(root)      # offsets take the same room whatever they are, so the first size stays right
     padding = []
@@ -81,7 +81,7 @@ def _encode_with_contents_behind(root: Record) -> Iterator[Chunk]:
     yield from encoder.chunks()
     for gap, (_, content) in zip(padding, moved, strict=True):
         yield bytes(gap)
-        yield content
+        yield content.view() if isinstance(content, Pending) else content
 
 
 def _sized(root: Record) -> int:
@@ -99,8 +99,7 @@ class _Writer:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.buffers: list[Record] = [Record("Buffer")]     # number 0 means "no data"
-        self.known: dict[tuple[int, int], int] = {}
-        self.held: list[Any] = []                           # keeps copies alive, whose addresses stand in ``known``
+        self.known: dict[tuple[Any, ...], int] = {}
         self.codes: dict[tuple[int, str, int], int] = {}
         self.found: list[ModelError] = []
 
@@ -173,11 +172,11 @@ class _Writer:
         if data is None or (EMPTY_BUFFER in tensor.extras and data.size == 0):
             return 0
         _check_data(tensor, data)
-        flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        key = (flat.__array_interface__["data"][0], flat.nbytes)
+        data = np.asarray(data)     # a numpy scalar has no memory of its own to know it by
+        order = () if data.flags.c_contiguous else (data.shape, data.strides)
+        key = (data.__array_interface__["data"][0], data.nbytes, order)
         if key not in self.known:
-            self.held.append(flat)
-            self.known[key] = self._add_buffer(flat)
+            self.known[key] = self._add_buffer(Pending(data))
         return self.known[key]
 
     def _add_buffer(self, content: Any) -> int:
