@@ -138,7 +138,23 @@ MORE_POOLS = {
         for extent in (7, 8, 9, 10)
     },
 }
-CASES = {**CONVOLUTIONS, **MORE_CONVOLUTIONS, **TRANSPOSED, **POOLS, **MORE_POOLS}
+BOXES = np.array(
+    [
+        [0, 0, 0, 3, 3],
+        [1, 1, 1, 6, 4],
+        [0, 5, 5, 12, 14],
+        [1, 3, 3, 2, 2],
+        [0, 1.5, 0.5, 4.5, 2.5],
+        [0, 30, 30, 40, 40],
+    ],
+    np.float32,
+)
+BOX_POOLS = {
+    "boxes": Case("MaxRoiPool", [(2, 3, 9, 11), BOXES], {"pooled_shape": [2, 3]}, 16),
+    "boxes, scaled": Case("MaxRoiPool", [(2, 3, 9, 11), BOXES], {"pooled_shape": [3, 2], "spatial_scale": 0.5}, 16),
+    "one box of one part": Case("MaxRoiPool", [(1, 3, 9, 11), BOXES[:1]], {"pooled_shape": [1, 1]}, 16),
+}
+CASES = {**BOX_POOLS, **CONVOLUTIONS, **MORE_CONVOLUTIONS, **TRANSPOSED, **POOLS, **MORE_POOLS}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -151,6 +167,11 @@ REFUSED = {
     "channels": (Case("Conv", [X, f(8, 3, 3, 3)]), ModelError, "the input has 4 channels"),
     "window": (Case("MaxPool", [X], {"kernel_shape": [10, 3]}), ModelError, "larger than its padded input"),
     "places": (Case("MaxPool", [(1, 1, 20, 20)], {"kernel_shape": [17, 17]}, 12, 2), UnsupportedError, "of up to 256"),
+    "boxes": (
+        Case("MaxRoiPool", [(1, 3, 9, 11), (2, 5)], {"pooled_shape": [1, 1]}, 16),
+        UnsupportedError,
+        "list of boxes",
+    ),
     "norm": (Case("LpPool", [X], {"kernel_shape": [2, 2], "p": 0}, 18), ModelError, "p is 0"),
 }
 
