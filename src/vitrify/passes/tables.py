@@ -32,6 +32,7 @@ from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
 from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
 from vitrify.passes.shuffle_makers import ShuffleByMaker
 from vitrify.passes.shuffles import ChannelShuffle
+from vitrify.passes.slices import SliceBefore
 from vitrify.passes.static_batch import PinFreeDimensions
 from vitrify.passes.unroll import Unroll
 
@@ -61,6 +62,7 @@ PATTERNS: tuple[type[Pass], ...] = (
     LeakyRelu,
     MergeReductions,
     MergeConcats,
+    SliceBefore,
     PlainNearest,
     PixelBlocks,
     Focus,
