@@ -159,6 +159,11 @@ SHAPING = {
         {"kernel_shape": [2, 2], "strides": [2, 2]},
     ),
 }
+SHAPING["unpool, overlapping"] = Case(
+    "MaxUnpool",
+    [Feed(np.array([[[[5, 5, 3]]]], np.float32)), Feed(i64(5, 5, 11).reshape(1, 1, 1, 3))],
+    {"kernel_shape": [3, 2], "strides": [1, 1]},
+)
 FAMILIES = {"gathering": GATHERING, "scattering": SCATTERING, "ranking": RANKING, "shaping": SHAPING}
 CASES = {f"{family}: {name}": case for family, cases in FAMILIES.items() for name, case in cases.items()}
 
@@ -192,6 +197,14 @@ def test_constant_box_is_put_between_slices(tmp_path: Path) -> None:
 
 
 REFUSED = {
+    "unpool to another shape": (
+        Case(
+            "MaxUnpool",
+            [(1, 1, 2, 2), Feed(i64(5, 7, 13, 15).reshape(1, 1, 2, 2)), i64(1, 1, 5, 5)],
+            {"kernel_shape": [2, 2], "strides": [2, 2]},
+        ),
+        "an output of .1, 1, 5, 5. where its windows make .1, 1, 4, 4.",
+    ),
     "huge table": (
         Case("ScatterND", [(60000, 8), places(60000, 1, low=0, high=9), (60000, 8)], {"reduction": "max"}, 18),
         "at most 268,435,456",
