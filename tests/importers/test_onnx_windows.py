@@ -154,7 +154,17 @@ BOX_POOLS = {
     "boxes, scaled": Case("MaxRoiPool", [(2, 3, 9, 11), BOXES], {"pooled_shape": [3, 2], "spatial_scale": 0.5}, 16),
     "one box of one part": Case("MaxRoiPool", [(1, 3, 9, 11), BOXES[:1]], {"pooled_shape": [1, 1]}, 16),
 }
-CASES = {**BOX_POOLS, **CONVOLUTIONS, **MORE_CONVOLUTIONS, **TRANSPOSED, **POOLS, **MORE_POOLS}
+PLACES = np.stack([RNG.permutation(72)[:12].reshape(3, 4) + 72 * i for i in range(4)]).reshape(2, 2, 3, 4)
+UNPOOLS = {
+    "unpooled": Case("MaxUnpool", [(2, 2, 3, 4), Feed(PLACES)], {"kernel_shape": [3, 2], "strides": [3, 2]}, 11),
+    "unpooled, windows overlap": Case(
+        "MaxUnpool",
+        [Feed(np.array([[[5.0, 5.0, 7.0]]], np.float32)), Feed(np.array([[[1, 1, 3]]]))],
+        {"kernel_shape": [2]},
+        11,
+    ),
+}
+CASES = {**UNPOOLS, **BOX_POOLS, **CONVOLUTIONS, **MORE_CONVOLUTIONS, **TRANSPOSED, **POOLS, **MORE_POOLS}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -167,6 +177,16 @@ REFUSED = {
     "channels": (Case("Conv", [X, f(8, 3, 3, 3)]), ModelError, "the input has 4 channels"),
     "window": (Case("MaxPool", [X], {"kernel_shape": [10, 3]}), ModelError, "larger than its padded input"),
     "places": (Case("MaxPool", [(1, 1, 20, 20)], {"kernel_shape": [17, 17]}, 12, 2), UnsupportedError, "of up to 256"),
+    "output": (
+        Case(
+            "MaxUnpool",
+            [(1, 1, 2, 2), Feed(np.array([[[[5, 7], [13, 15]]]])), np.array([1, 1, 5, 5])],
+            {"kernel_shape": [2, 2], "strides": [2, 2]},
+            11,
+        ),
+        UnsupportedError,
+        "count in the latter",
+    ),
     "boxes": (
         Case("MaxRoiPool", [(1, 3, 9, 11), (2, 5)], {"pooled_shape": [1, 1]}, 16),
         UnsupportedError,
