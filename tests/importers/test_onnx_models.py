@@ -38,6 +38,7 @@ MODELS = {
     "EfficientNet-Lite0": Real("efficientnet_lite0/efficientnet_lite0.onnx"),
     "digits": Real("digits_cnn/digits_cnn.onnx"),
     "Basic Pitch": Real("basic_pitch/nmp.onnx"),
+    "speaker": Real("speaker_lstm/speaker_lstm.onnx"),
     "Silero, one If": Real("silero_vad/silero_vad_op18_ifless.onnx", {"input": (1, 576)}, {"sr": 16000}, 0.1),
     "Silero, LSTM": Real("silero_vad/silero_vad_openvino_16k.onnx", spread=0.1),
     "Silero, 12 If": Real("silero_vad/silero_vad_16k_op15.onnx", {"input": (1, 576)}, {"sr": 16000}, 0.1),
@@ -109,3 +110,12 @@ def test_shape_arithmetic_is_gone(model_file: Callable[[str], Path]) -> None:
     kinds = {n.op.kind for n in graph}
     assert not kinds & {"SHAPE", "GATHER", "RANGE", "FILL", "BROADCAST_TO", "CAST"}
     assert sum(n.op.kind == "CONV_2D" for n in graph) == 64
+
+
+def test_layers_of_an_lstm_are_three_operators(model_file: Callable[[str], Path]) -> None:
+    from vitrify.passes import optimize
+
+    model = load(model_file("speaker_lstm/speaker_lstm.onnx"))
+    optimize(model)
+    assert [n.op.kind for n in model.main] == [
+        *["UNIDIRECTIONAL_SEQUENCE_LSTM"] * 3, "SLICE", "RESHAPE", "FULLY_CONNECTED", "L2_NORMALIZATION"]
