@@ -12,7 +12,8 @@ from vitrify.passes.quantized.absorbing import AbsorbSteps
 from vitrify.passes.quantized.boundary import StepsAtBoundary
 from vitrify.passes.quantized.moving import HoistQuantize, MeetQuantize, SinkDequantize
 from vitrify.passes.quantized.scaling import ScaleBeforeQuantize, ScaleSteps
-from vitrify.passes.quantized.steps import STEP_TYPES, is_bridge
+from vitrify.passes.quantized.signed import SignedSteps
+from vitrify.passes.quantized.steps import is_bridge
 
 MOVING: tuple[type[Pass], ...] = (SinkDequantize, MeetQuantize, HoistQuantize, MeetQuantize)
 SHOWN = 8
@@ -26,13 +27,14 @@ def has_steps(model: Model) -> bool:
 
 
 def _has_steps(node: Node) -> bool:
-    return any(t is not None and t.dtype in STEP_TYPES and t.quantization is not None
+    return any(t is not None and t.quantization is not None and not t.dtype.is_float
                for t in (*node.inputs, *node.outputs))
 
 
 def keep_steps(runner: Runner, cleanup: Sequence[type[Pass]]) -> list[Finding]:
     """Make integer operators of what stands between the file's scales; returns what is worth knowing."""
     model = runner.model
+    runner.apply(SignedSteps())
     absorb = AbsorbSteps(model.extras.get("steps", {}))
     absorbed = 0
     for _ in range(ROUNDS):

@@ -44,7 +44,7 @@ def multi_head_attention(w: Writer, node: SourceNode) -> str:
         if bias.size % 3:
             raise node.unsupported(f"a bias of {bias.size} values for parts of different widths")
         parts = np.split(bias.reshape(-1), 3)
-        given = [x if not np.any(part) else w.add("Add", x, w.constant(part)) for x, part in zip(given, parts, strict=True)]
+        given = [w.add("Add", x, w.constant(part)) if np.any(part) else x for x, part in zip(given, parts, strict=True)]
     return _attend(w, node, (given[0], given[1], given[2]), _masks(w, node, 4, 5), node.integer("num_heads"))
 
 
@@ -140,6 +140,13 @@ def rotary_embedding(w: Writer, node: SourceNode) -> str:
     if rank_of(w, w.needed(1)) != 2:
         raise node.unsupported(f"positions '{w.needed(1)}' that are no table of batch and place",
                                "export with position_ids of shape [batch, length]")
-    return w.add("RotaryEmbedding", w.needed(0), w.needed(2), w.needed(3), w.needed(1), opset=_OPSET,
-                 interleaved=node.integer("interleaved"), num_heads=node.integer("num_heads"),
-                 rotary_embedding_dim=node.integer("rotary_embedding_dim"))
+    x, size = w.needed(0), 2 * w.known(2, "the table of cosines").shape[-1]
+    apart = not node.integer("num_heads") and rank_of(w, x) == 3
+    if apart:               # heads as wide as the table says
+        x = w.add("Transpose", w.add("Reshape", x, w.constant([0, 0, -1, size])), perm=[0, 2, 1, 3])
+    y = w.add("RotaryEmbedding", x, w.needed(2), w.needed(3), w.needed(1), opset=_OPSET,
+              interleaved=node.integer("interleaved"), num_heads=node.integer("num_heads"),
+              rotary_embedding_dim=node.integer("rotary_embedding_dim"))
+    if apart:
+        y = w.add("Reshape", w.add("Transpose", y, perm=[0, 2, 1, 3]), w.constant([0, 0, -1]))
+    return y
