@@ -28,9 +28,13 @@ from vitrify.verify.metrics import Sums
 
 LEAST_DB = 80.0
 """Two float computations of one model: 80 dB are an error of one in ten thousand."""
+SAME_ROW = 1e-3
+"""In deviations of an output: what differs less is the same detection."""
 SECONDS = 600
 VITRIFY = Path(sys.executable).parent / "vitrify"
 RESULTS = CACHE / "results"
+
+Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,23 @@ def samples(entry: Entry) -> list[dict[str, np.ndarray]]:
     return [{name: a[k] for name, a in arrays.items()} for k in range(len(next(iter(arrays.values()))))]
 
 
+def in_order(expected: Arrays, got: Arrays, ranked: int) -> Arrays:
+    """Return ``got`` with its ranked rows in the order of ``expected``: rows as close as a rounding may change places.
+
+    Rows are those of all outputs with ``ranked`` rows together; each that differs takes the nearest among those.
+    """
+    names = [n for n, v in expected.items() if v.ndim == 3 and v.shape[1] == ranked]
+    if not names:
+        return got
+    wanted, found = (np.concatenate([np.asarray(of[n][0], np.float64) / (expected[n].std() or 1) for n in names], -1)
+                     for of in (expected, got))
+    moved = np.nonzero(np.abs(wanted - found).max(-1) > SAME_ROW)[0]
+    order, free = np.arange(ranked), list(moved)
+    for row in moved:
+        order[row] = free.pop(int(np.abs(found[free] - wanted[row]).max(-1).argmin()))
+    return {n: v[:, order] if n in names else v for n, v in got.items()}
+
+
 def compare(entry: Entry, file: Path) -> dict[str, float]:
     """Return the SQNR in dB of each output over all samples."""
     sums: dict[str, Sums] = {}
@@ -85,6 +106,7 @@ def compare(entry: Entry, file: Path) -> dict[str, float]:
           runtimes.open(file, kernels="optimized", seconds=SECONDS) as candidate):
         for sample in samples(entry):
             expected, got = source.run(sample), candidate.run(sample)
+            got = in_order(expected, got, entry.ranked) if entry.ranked else got
             for name, value in expected.items():
                 sums.setdefault(name, Sums()).add(np.asarray(value, np.float64), np.asarray(got[name], np.float64))
     return {name: s.sqnr_db for name, s in sums.items()}
@@ -137,7 +159,8 @@ def table(rows: list[tuple[Entry, Row]]) -> str:
             lines += [f"## {family[0].upper()}{family[1:]}", "",
                       "| model | exported by | dB | operators | TRANSPOSE | CPU s | peak MB |",
                       "|---|---|---:|---:|---:|---:|---:|", *(line(e, r) for e, r in members), ""]
-    lines += ["dB: signal to error of the worst output, in float; 999 where every value is equal.", ""]
+    lines += ["dB: signal to error of the worst output, in float; 999 where every value is equal. Detections that a "
+              "model ranks by score are compared as a set: scores as close as a rounding may change places.", ""]
     lines += [f"* `{k}`: {v}" for k, v in EXPORTERS.items() if any(e.exporter == k for e, _ in rows)]
     return "\n".join(lines) + "\n"
 

@@ -34,7 +34,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Entry:
-    """One model. ``builder`` is FILE.FUNCTION in builders/."""
+    """One model. ``builder`` is FILE.FUNCTION in builders/; ``ranked`` the detections it sorts by score, 0 for none."""
 
     name: str
     title: str
@@ -44,6 +44,7 @@ class Entry:
     arguments: dict[str, Any] = field(default_factory=dict)
     exporter: str = "trace-17"
     note: str = ""
+    ranked: int = 0
 
     @property
     def onnx(self) -> Path:
@@ -80,4 +81,4 @@ def entry(name: str, row: dict[str, Any]) -> Entry:
     """Return one row of the table with its defaults filled in."""
     inputs = tuple(Input(n, kind, tuple(shape)) for n, (kind, *shape) in row["inputs"].items())
     return Entry(name, row["title"], row["family"], row["builder"], inputs, row.get("arguments", {}),
-                 row.get("exporter", "trace-17"), row.get("note", ""))
+                 row.get("exporter", "trace-17"), row.get("note", ""), row.get("ranked", 0))

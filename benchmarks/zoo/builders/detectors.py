@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -185,7 +187,8 @@ def efficientdet_anchors(size: int) -> torch.Tensor:
     rows = []
     for level in range(3, 8):
         stride = 2 ** level
-        centres = (cells(size // stride, size // stride).flip(-1) + 0.5) * stride
+        side = math.ceil(size / stride)
+        centres = (cells(side, side).flip(-1) + 0.5) * stride
         shapes = torch.tensor([(4 * stride * s * h, 4 * stride * s * w) for s in (1, 2 ** (1 / 3), 2 ** (2 / 3))
                                for h, w in ((1, 1), (0.7, 1.4), (1.4, 0.7))])
         boxes = torch.cat((centres[:, None].expand(-1, 9, 2), shapes[None].expand(len(centres), 9, 2)), -1)
