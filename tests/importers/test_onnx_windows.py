@@ -59,6 +59,20 @@ MORE_CONVOLUTIONS = {
     "3-D, one tap of depth": Case("Conv", [CUBE, f(8, 4, 1, 3, 3)]),
     "3-D, pads differ": Case("Conv", [CUBE, f(8, 4, 3, 2, 1)], {"pads": [2, 0, 1, 0, 1, 3], "strides": [1, 2, 3]}),
     "3-D, dilations differ": Case("Conv", [CUBE, f(8, 4, 2, 3, 2)], {"dilations": [3, 2, 1]}),
+    **{
+        f"{rank}-D transposed depthwise {name}, {form}": Case(
+            "ConvTranspose", [(2, 9, *[7] * rank), weights, f(18)], {**each(attributes, rank), "group": 9}
+        )
+        for rank in (1, 2)
+        for form, attributes in {
+            **FORMS,
+            "output padding": {"strides": 3, "output_padding": 2},
+            "cut": {"pads": 2},
+        }.items()
+        for name, weights in (("kernel", f(9, 2, *[3] * rank)), ("of a tensor", (9, 2, *[3] * rank)))
+    },
+    "3-D transposed depthwise": Case("ConvTranspose", [(1, 9, 3, 4, 5), f(9, 1, 3, 3, 3)], {"group": 9}),
+    "transposed in 9 groups": Case("ConvTranspose", [(1, 18, 4, 5), f(18, 2, 3, 3)], {"group": 9, "strides": [2, 2]}),
     "transposed 3-D, output shape": Case(
         "ConvTranspose", [CUBE, f(4, 6, 3, 3, 3)], {"strides": [2, 2, 2], "output_shape": [12, 13, 16]}
     ),
@@ -186,6 +200,12 @@ REFUSED = {
         ),
         UnsupportedError,
         "count in the latter",
+    ),
+    "pads": (Case("MaxPool", [X], {"kernel_shape": [3, 3], "pads": [2**30] * 4}), ModelError, "at most 268435456"),
+    "dilations": (
+        Case("ConvTranspose", [X, f(4, 2, 3, 3)], {"dilations": [2**30] * 2}),
+        ModelError,
+        "at most 268435456",
     ),
     "boxes": (
         Case("MaxRoiPool", [(1, 3, 9, 11), (2, 5)], {"pooled_shape": [1, 1]}, 16),

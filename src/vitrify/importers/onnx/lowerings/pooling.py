@@ -17,6 +17,8 @@ from vitrify.ir import DType, Tensor
 
 _SMALL = (DType.INT8, DType.UINT8)
 _RANKS = (3, 4, 5)
+MOST_SLICES = 256
+"""Each element of a dilated window along an axis is a slice of its own."""
 
 
 def _window(ctx: Context, node: SourceNode, x: Tensor) -> tuple[Window, Window]:
@@ -53,6 +55,10 @@ def max_pool(ctx: Context, node: SourceNode) -> None:
     if x.dtype not in _SMALL or len(x.shape) not in _RANKS:
         x = float_input(ctx, node, 0, _RANKS)
     window, _ = _window(ctx, node, x)
+    if max(window.dilations) > 1 and max(window.kernel) > MOST_SLICES:
+        raise node.unsupported(
+            f"dilated windows of {max(window.kernel)} elements along an axis; up to {MOST_SLICES} are converted"
+        )
     results = [_spatial(ctx, largest(ctx, ctx.as_picture(x), window), len(x.shape))]
     if len(node.outputs) > 1 and node.outputs[1]:
         results.append(winners(ctx, node, x, window))

@@ -11,12 +11,16 @@ import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
 from vitrify.importers.onnx.formulas import named, parts, shaped, spread, turned
 from vitrify.importers.onnx.lowerings.convolution import bias_of
-from vitrify.importers.onnx.lowerings.window import crop_picture, float_input, kernel_4d
+from vitrify.importers.onnx.lowerings.window import Window, crop_picture, fitted, float_input, kernel_4d
 from vitrify.importers.onnx.registry import lowering
+from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.importers.onnx.volumes import depth_taps, from_pictures, joined
 from vitrify.ir import Tensor
 from vitrify.ops import Padding
+
+MOST_DENSE = 8
+"""Groups of constant kernels that become zeros in one dense kernel; more are convolutions of their own."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +48,59 @@ def conv_transpose(ctx: Context, node: SourceNode) -> None:
     rank = len(x.shape) - 2
     dilations = _each(node, "dilations", rank, 1, 1)
     kernel = kernel_4d(ctx, weights)
+    limit(node, [*shape[:2], *((k - 1) * d + 1 for k, d in zip(kernel.shape[2:], dilations, strict=True))])
     for axis, dilation in enumerate(dilations, 2):
         kernel = spread(ctx, kernel, axis, dilation)
     bias = bias_of(ctx, node, 2, shape[1] * group)
     last = ctx.as_picture(x)
     extent = _extent(node, rank, last.shape[1:-1], _each(node, "strides", rank, 1, 1), kernel.shape[2:])
-    if group > 1 and isinstance(kernel, np.ndarray):
-        kernel, group = _dense(kernel, group), 1
-    pieces = zip(parts(ctx, last, group, len(last.shape) - 1), parts(ctx, kernel, group, 0), parts(ctx, bias, group, 0),
-                 strict=True)
-    results = [_one(ctx, part, k, b, extent, node.inputs[1]) for part, k, b in pieces]
-    y = joined(ctx, results)
+    limit(node, (x.shape[0], *extent.extents, shape[1] * group))
+    y = _grouped(ctx, last, kernel, bias, group, extent, node.inputs[1])
     ctx.bind(node, ctx.from_picture(y, len(x.shape)) if rank < 3 else from_pictures(ctx, y, x.shape[0]))
+
+
+def _grouped(ctx: Context, x: Tensor, kernel: Value, bias: Value, group: int, extent: _Extent, name: str) -> Tensor:
+    """N...C with a kernel IO... of all groups, as pictures NHWC."""
+    if group == x.shape[-1] > MOST_DENSE and len(x.shape) == 4:
+        return _depthwise(ctx, x, kernel, bias, extent, name)
+    if 1 < group <= MOST_DENSE and isinstance(kernel, np.ndarray):
+        kernel, group = _dense(kernel, group), 1
+    pieces = zip(
+        parts(ctx, x, group, len(x.shape) - 1), parts(ctx, kernel, group, 0), parts(ctx, bias, group, 0), strict=True
+    )
+    return joined(ctx, [_one(ctx, part, k, b, extent, name) for part, k, b in pieces])
+
+
+def _depthwise(ctx: Context, x: Tensor, kernel: Value, bias: Value, extent: _Extent, name: str) -> Tensor:
+    """A group per channel: zeros between the elements, then an ordinary convolution with the kernel turned round.
+
+    TRANSPOSE_CONV knows no groups, and a dense kernel would multiply by as many zeros as there are channels.
+    """
+    apart: Value = x
+    for axis, stride in enumerate(extent.strides, 1):
+        apart = spread(ctx, apart, axis, stride)
+    picture = named(ctx, apart, name)
+    c, multiplier, kh, kw = kernel.shape
+    window = Window((kh, kw), (1, 1), (1, 1), *_margins(picture.shape[1:3], (kh, kw), extent))
+    picture, padding = fitted(ctx, picture, window)
+    turned_round = _reversed(ctx, turned(ctx, kernel, (2, 3, 0, 1)))
+    weights = named(ctx, shaped(ctx, turned_round, (1, kh, kw, c * multiplier)), name)
+    op = ops.DepthwiseConv2D(padding=padding, stride_h=1, stride_w=1, depth_multiplier=multiplier)
+    return ctx.emit(op, [picture, weights, bias])
+
+
+def _margins(size: Sequence[int], kernel: Sequence[int], extent: _Extent) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The pads with which windows at stride 1 give the wanted extents; negative ones cut."""
+    before = tuple(k - 1 - b for k, b in zip(kernel, extent.before, strict=True))
+    after = tuple(e + k - 1 - s - b for e, k, s, b in zip(extent.extents, kernel, size, before, strict=True))
+    return before, after
+
+
+def _reversed(ctx: Context, kernel: Value) -> Value:
+    """The first two axes in reverse order."""
+    if isinstance(kernel, np.ndarray):
+        return kernel[::-1, ::-1]
+    return ctx.emit(ops.ReverseV2(), [kernel, np.array([0, 1], np.int32)], aside=True)
 
 
 def _each(node: SourceNode, name: str, rank: int, default: int, fill: int) -> tuple[int, ...]:
@@ -90,8 +135,9 @@ def _extent(
         totals = [full[i] + extra[i] - wanted[i] for i in axes]
         # The odd one goes to the end for SAME_UPPER, to the beginning otherwise. Negative pads add zeros.
         before = [t // 2 if automatic == "SAME_UPPER" else t - t // 2 for t in totals]
-        return _Extent(strides, tuple(max(b, 0) if t < 0 else b for b, t in zip(before, totals, strict=True)),
-                       tuple(wanted))
+        return _Extent(
+            strides, tuple(max(b, 0) if t < 0 else b for b, t in zip(before, totals, strict=True)), tuple(wanted)
+        )
     pads = node.ints("pads") or [0] * (2 * rank)
     if len(pads) != 2 * rank or automatic == "VALID":
         pads = [0] * (2 * rank)
