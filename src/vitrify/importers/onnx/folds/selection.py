@@ -64,11 +64,9 @@ def _gather_nd(node: SourceNode, inputs: list[Any]) -> Array:
     x, indices, batch = inputs[0], inputs[1], node.integer("batch_dims")
     if not 0 <= batch < indices.ndim or indices.shape[:batch] != x.shape[:batch]:
         raise node.problem(f"batch_dims {batch} for the shapes {list(x.shape)} and {list(indices.shape)}")
-    count = int(np.prod(x.shape[:batch], dtype=np.int64))
-    rows = zip(x.reshape(count, *x.shape[batch:]), indices.reshape(count, *indices.shape[batch:]), strict=True)
-    picked = [row[tuple(np.moveaxis(places, -1, 0))] for row, places in rows]
-    shape = (*indices.shape[:-1], *x.shape[batch + indices.shape[-1] :])
-    return np.array(picked, x.dtype).reshape(shape)
+    grid = np.indices(indices.shape[:-1], sparse=True)[:batch]
+    array: Array = x[(*grid, *np.moveaxis(indices, -1, 0))]
+    return array
 
 
 _REDUCTIONS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}

@@ -12,7 +12,7 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.source import SourceNode
+from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Operator, Tensor
 
 MAX_GATHERED = 2**28
@@ -221,6 +221,17 @@ def bounded(node: SourceNode, shape: Sequence[int], what: str) -> None:
             f"{what} would take {count:,} elements on the way; at most {MAX_GATHERED:,} are made",
             "use a smaller --shape, or cut the model before this node",
         )
+
+
+def weighed(ctx: Context, x: Tensor, axis: int, weights: Array) -> Tensor:
+    """One axis multiplied by a constant matrix [size, extent]: forms with integer kernels, and no TRANSPOSE."""
+    shape = (*x.shape[:axis], weights.shape[0], *x.shape[axis + 1 :])
+    before, after = (int(np.prod(s, dtype=np.int64)) for s in (x.shape[:axis], x.shape[axis + 1 :]))
+    if after == 1:
+        rows = ctx.reshape(x, (before, x.shape[axis]))
+        return ctx.reshape(ctx.emit(ops.FullyConnected(), [rows, weights, np.zeros(len(weights), np.float32)]), shape)
+    columns = ctx.reshape(x, (before, x.shape[axis], after))
+    return ctx.reshape(ctx.emit(ops.BatchMatMul(), [weights[None], columns]), shape)
 
 
 def flat_places(shape: Sequence[int], axis: int, places: Sequence[int]) -> tuple[np.ndarray, int]:

@@ -12,7 +12,7 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.interpolation import coordinates, extents, nearest, places, tflite_places
-from vitrify.importers.onnx.lowerings.formula import Formula, bounded, computable
+from vitrify.importers.onnx.lowerings.formula import Formula, bounded, computable, weighed
 from vitrify.importers.onnx.lowerings.indexing import GATHERED
 from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.registry import lowering
@@ -80,19 +80,8 @@ def _by_axis(ctx: Context, x: Tensor, axes: list[Axis], spatial: bool) -> Tensor
             picked = ctx.emit(ops.Gather(axis=place), [computable(ctx, y, GATHERED), axis.index.astype(np.int32)])
             y = Formula(ctx).cast(picked, y.dtype)
         elif axis.weights is not None:
-            y = _weighed(ctx, y, place, axis.weights.astype(np.float32))
+            y = weighed(ctx, y, place, axis.weights.astype(np.float32))
     return ctx.channel_first(y) if spatial else y
-
-
-def _weighed(ctx: Context, x: Tensor, axis: int, weights: Array) -> Tensor:
-    """The axis multiplied by a matrix [size, extent]."""
-    shape = (*x.shape[:axis], weights.shape[0], *x.shape[axis + 1 :])
-    before, after = (int(np.prod(s, dtype=np.int64)) for s in (x.shape[:axis], x.shape[axis + 1 :]))
-    if after == 1:
-        rows = ctx.reshape(x, (before, x.shape[axis]))
-        return ctx.reshape(ctx.emit(ops.FullyConnected(), [rows, weights, np.zeros(len(weights), np.float32)]), shape)
-    columns = ctx.reshape(x, (before, x.shape[axis], after))
-    return ctx.reshape(ctx.emit(ops.BatchMatMul(), [weights[None], columns]), shape)
 
 
 def _extrapolated(ctx: Context, node: SourceNode, y: Tensor, axes: list[Axis]) -> Tensor:

@@ -9,11 +9,13 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.formula import Formula, computable, emit_as
+from vitrify.importers.onnx.lowerings.formula import Formula, computable, emit_as, weighed
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor
 
+MOST_IN_MATRIX = 256
+"""Extent up to which a running sum costs less as a product than where no integer kernel has it."""
 _SUMMED = (DType.FLOAT32, DType.INT32, DType.INT64)
 
 
@@ -23,11 +25,15 @@ def _axis(ctx: Context, node: SourceNode, rank: int) -> int:
 
 @lowering("CumSum")
 def cumsum(ctx: Context, node: SourceNode) -> None:
-    """Running sums along an axis."""
+    """Running sums along an axis: a product with a triangle of ones, as CUMSUM has no integer kernels."""
     x = ctx.tensor(node, 0)
-    axis = np.array(_axis(ctx, node, len(x.shape)), np.int32)
-    op = ops.Cumsum(exclusive=bool(node.integer("exclusive")), reverse=bool(node.integer("reverse")))
-    ctx.bind(node, emit_as(ctx, op, [computable(ctx, x, _SUMMED), axis], x.dtype))
+    axis, exclusive, backward = _axis(ctx, node, len(x.shape)), node.integer("exclusive"), node.integer("reverse")
+    extent = x.shape[axis] if x.shape else 0
+    if x.dtype is DType.FLOAT32 and 0 < extent <= MOST_IN_MATRIX:
+        triangle = np.tri(extent, k=-1 if exclusive else 0, dtype=np.float32)
+        return ctx.bind(node, weighed(ctx, x, axis, triangle[::-1, ::-1].copy() if backward else triangle))
+    op = ops.Cumsum(exclusive=bool(exclusive), reverse=bool(backward))
+    return ctx.bind(node, emit_as(ctx, op, [computable(ctx, x, _SUMMED), np.array(axis, np.int32)], x.dtype))
 
 
 @lowering("CumProd")

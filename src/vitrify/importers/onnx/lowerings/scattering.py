@@ -94,6 +94,8 @@ class Placing:
     def _replaced(self) -> Tensor:
         """Run-time rows: a place with an update takes it. Two updates of one place have no defined result in ONNX."""
         formula = Formula(self.ctx)
+        if self.data.data is not None and not self.data.data.any():
+            return self._sums(self.updates)
         ones = self.ctx.constant(np.ones((self.updates.shape[0], 1), np.int32))
         hit = formula.below(np.array(0, np.int32), self._sums(ones))
         return formula.choose(hit, self._sums(self.updates), self.data)

@@ -9,6 +9,7 @@ from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.registry import axes_of, axis_of, lowering
 from vitrify.importers.onnx.rules import limit, target_shape
 from vitrify.importers.onnx.source import SourceNode
+from vitrify.ir import DType
 
 
 @lowering("Identity")
@@ -80,7 +81,11 @@ def expand(ctx: Context, node: SourceNode) -> None:
         raise node.problem(f"{x.type} does not broadcast to {wanted}") from None
     if x.size == int(np.prod(shape, dtype=np.int64)):
         return ctx.bind(node, ctx.reshape(x, shape))
-    return ctx.bind(node, ctx.emit(ops.BroadcastTo(), [x, np.array(shape, np.int32)]))
+    if x.dtype is DType.INT8:  # the reference kernels have no TILE for it
+        return ctx.bind(node, ctx.emit(ops.BroadcastTo(), [x, np.array(shape, np.int32)]))
+    x = ctx.reshape(x, (1,) * (len(shape) - len(x.shape)) + x.shape)  # NPUs have TILE, not BROADCAST_TO
+    times = [wide // narrow if narrow else 1 for wide, narrow in zip(shape, x.shape, strict=True)]
+    return ctx.bind(node, ctx.emit(ops.Tile(), [x, np.array(times, np.int32)]))
 
 
 @lowering("Tile")
