@@ -28,7 +28,7 @@ ModelFile = Callable[[str], Path]
 ONNX = {
     "ppocr_v4/ch_PP-OCRv4_det_infer.onnx": ({"x": (1, 3, 320, 320)}, 157, 0),
     "ppocr_v4/ch_ppocr_mobile_v2.0_cls_infer.onnx": ({"x": (1, 3, 48, 192)}, 114, 0),
-    "ppocr_v4/ch_PP-OCRv4_rec_infer.onnx": ({"x": (1, 3, 48, 320)}, 215, 4),
+    "ppocr_v4/ch_PP-OCRv4_rec_infer.onnx": ({"x": (1, 3, 48, 320)}, 243, 0),
     "nudenet_yolov8n/320n.onnx": ({"images": (1, 3, 320, 320)}, 239, 0),
     "efficientnet_lite0/efficientnet_lite0.onnx": ({}, 61, 0),
     "digits_cnn/digits_cnn.onnx": ({}, 9, 0),

@@ -63,7 +63,10 @@ def _optimize(model: Model, layout: TurnLayout) -> Ledger:
     runner = Runner(model)
     for _ in range(ROUNDS):
         runner.run((*CLEANUP, *PATTERNS))
-        if not runner.apply(layout.again()) and not runner.run(HEADS):
+        if runner.apply(layout.again()):
+            continue
+        runner.run(FUSION)      # brings biases to their weights, behind which attention can be told
+        if not runner.run(HEADS):
             break
     runner.run(LEFTOVERS)
     runner.run(FUSION)

@@ -17,6 +17,7 @@ from vitrify.passes.gelu import TanhGelu
 from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.heads.unroll import UnrollHeads
 from vitrify.passes.identities import Identities
+from vitrify.passes.infinite_sums import InfiniteSums
 from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
 from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.leaky_relu import LeakyRelu
@@ -29,6 +30,7 @@ from vitrify.passes.reshape_later import ReshapeLater
 from vitrify.passes.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
 from vitrify.passes.rows import FewerAxes, RowsByParts
 from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
+from vitrify.passes.scale_to_maker import ScaleToMaker
 from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
 from vitrify.passes.shuffle_makers import ShuffleByMaker
 from vitrify.passes.shuffles import ChannelShuffle
@@ -66,6 +68,7 @@ PATTERNS: tuple[type[Pass], ...] = (
     PlainNearest,
     PixelBlocks,
     Focus,
+    InfiniteSums,
     MergeConstants,         # after the patterns, whose constants it would hide
 )
 """Activations written out, and arithmetic in the forms that fusion looks for."""
@@ -73,8 +76,13 @@ PATTERNS: tuple[type[Pass], ...] = (
 LAYOUT: tuple[type[Pass], ...] = (TurnLayout,)
 """From the source's layout to the runtime's; made with the model, whose interface remembers the source's."""
 
-HEADS: tuple[type[Pass], ...] = (ShuffleByMaker, ChannelShuffle, UnrollHeads)
-"""What costs more operators and pays only for TRANSPOSEs that the layout could not remove."""
+HEADS: tuple[type[Pass], ...] = (
+    ScaleToMaker,           # before heads, each of which would get a factor of its own
+    ShuffleByMaker,
+    ChannelShuffle,
+    UnrollHeads,
+)
+"""What removes TRANSPOSEs that the layout could not, with other operators in their place."""
 
 LEFTOVERS: tuple[type[Pass], ...] = (
     TransposeToReshape,
