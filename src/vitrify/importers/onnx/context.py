@@ -23,6 +23,8 @@ from vitrify.ir import DType, Graph, Operator, Origin, Quantization, Source, Ten
 from vitrify.ops.plain import wider
 
 Value = Tensor | Array
+LARGE_BYTES = 2**16
+"""Constants above this are the same when they lie in the same place: comparing their content would cost reading them."""
 
 
 class Poison:
@@ -95,16 +97,22 @@ class Context:
     # writing
 
     def constant(self, array: Array, name: str = "") -> Tensor:
-        """A constant tensor; the same data given again is the same tensor."""
+        """A constant tensor; the same data given again is the same tensor. Large data stays the view that it is."""
         wanted = graph_dtype(array.dtype.name)
         name = name or self._named.get(id(array), "")
         if wanted.numpy != array.dtype:
             array = self._narrowed(array, wanted, name)
-        array = np.ascontiguousarray(array).reshape(array.shape)
-        alike = self._constants[(wanted, array.shape, zlib.crc32(array.data))]
-        for known in alike:
-            if known.data is not None and known.data.tobytes() == array.tobytes():
-                return known
+        if array.nbytes > LARGE_BYTES:
+            where = array.__array_interface__["data"][0], array.strides
+            alike = self._constants[(wanted, array.shape, where)]
+            if alike:
+                return alike[0]
+        else:
+            array = np.ascontiguousarray(array).reshape(array.shape)
+            alike = self._constants[(wanted, array.shape, zlib.crc32(array.data))]
+            for known in alike:
+                if known.data is not None and known.data.tobytes() == array.tobytes():
+                    return known
         origin = Origin.of(name) if name else self._origin
         tensor = Tensor(self._fresh(name or f"{self._base}/const"), wanted, array.shape, data=array, origin=origin)
         alike.append(tensor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from vitrify.importers.onnx.source import (
     SourceValue,
     constant_value,
 )
-from vitrify.importers.onnx.tensors import DTYPES, NAMES, text, to_array
+from vitrify.importers.onnx.tensors import DTYPES, NAMES, Array, text, to_array
+from vitrify.importers.onnx.weights import mapped
 
 MAX_BYTES = 2**31 - 1  # protobuf's own limit for one message
 OLDEST_OPSET = 7
@@ -33,10 +35,10 @@ def read(path: Path) -> SourceModel:
         ModelError: the file is damaged; lists every broken tensor.
         UnsupportedError: the file's operator set is too old.
     """
-    proto = _parse(path)
+    proto, weights = _parse(path)
     opset = _opset(proto, path)
     reader = Reader(path.resolve().parent, opset)
-    graph = reader.graph(proto.graph)
+    graph = reader.graph(proto.graph, weights)
     functions = {reader.key(f): reader.function(f) for f in proto.functions}
     if reader.findings:
         raise ModelError(reader.findings)
@@ -57,10 +59,11 @@ def metadata(path: Path) -> dict[str, str]:
     Raises:
         ModelError: the file is damaged.
     """
-    return {text(p.key): text(p.value) for p in _parse(path).metadata_props}
+    return {text(p.key): text(p.value) for p in _parse(path)[0].metadata_props}
 
 
-def _parse(path: Path) -> Any:
+def _parse(path: Path) -> tuple[Any, dict[int, Array]]:
+    """Return the message, and the initializers' data that stayed in the file, by their number."""
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
     from vitrify.importers.onnx.messages import model_proto
@@ -77,14 +80,15 @@ def _parse(path: Path) -> Any:
                 where=str(path),
                 help="save it with external data: onnx.save(model, path, save_as_external_data=True)",
             )
-        proto = model_proto().FromString(path.read_bytes())
+        message, weights = mapped(path)
+        proto = model_proto().FromString(message)
     except OSError as error:
         raise damaged(f"cannot read '{path}': {error.strerror or error}") from error
     except DecodeError as error:
         raise damaged(f"'{path}' is not an ONNX model, or is cut off: {error}") from error
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise damaged(f"'{path}' is not an ONNX model: there is no graph in it")
-    return proto
+    return proto, weights
 
 
 def _opset(proto: Any, path: Path) -> int:
@@ -115,10 +119,10 @@ class Reader:
         self.findings: list[Finding] = []
         self._inside = 0  # how deep in subgraphs, which may hand sequences and optionals on
 
-    def graph(self, proto: Any) -> SourceGraph:
-        """A ``GraphProto`` with its initializers."""
+    def graph(self, proto: Any, weights: Mapping[int, Array] | None = None) -> SourceGraph:
+        """A ``GraphProto`` with its initializers; ``weights`` holds the data of those that were left in the file."""
         graph = SourceGraph(text(proto.name))
-        for tensor in proto.initializer:
+        for number, tensor in enumerate(proto.initializer):
             name = text(tensor.name)
             if name in graph.constants:
                 self.findings.append(
@@ -128,7 +132,7 @@ class Reader:
                         where=f"tensor '{name}'",
                     )
                 )
-            self._tensor(tensor, graph.constants, name)
+            self._tensor(tensor, graph.constants, name, (weights or {}).get(number))
         for sparse in proto.sparse_initializer:
             name = text(sparse.values.name)
             self.findings.append(
@@ -165,9 +169,9 @@ class Reader:
         self.opset = outer
         return SourceFunction(body, defaults.attributes)
 
-    def _tensor(self, proto: Any, into: dict[str, Any], name: str) -> None:
+    def _tensor(self, proto: Any, into: dict[str, Any], name: str, raw: Array | None = None) -> None:
         try:
-            into[name] = to_array(proto, self.folder)
+            into[name] = to_array(proto, self.folder, raw)
         except ModelError as error:
             self.findings += error.findings
 

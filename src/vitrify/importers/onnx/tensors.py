@@ -57,8 +57,8 @@ def text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
 
 
-def to_array(proto: Any, folder: Path) -> Array:
-    """Return a ``TensorProto`` as a read-only array.
+def to_array(proto: Any, folder: Path, raw: Array | None = None) -> Array:
+    """Return a ``TensorProto`` as a read-only array; ``raw`` is its raw data when that was left in the file.
 
     Raises:
         ModelError: element type, size or place of the data is not valid.
@@ -78,7 +78,11 @@ def to_array(proto: Any, folder: Path) -> Array:
             "onnx.tensor-size", f"tensor '{name}' has a negative dimension: {list(shape)}", where=f"tensor '{name}'"
         )
     dtype = np.dtype("uint16" if kind == BFLOAT16 else DTYPES[kind])
-    flat = _external(proto, name, folder, dtype, shape) if proto.data_location == 1 else _embedded(proto, dtype, kind)
+    flat = (
+        _external(proto, name, folder, dtype, shape)
+        if proto.data_location == 1
+        else _embedded(proto, dtype, kind, proto.raw_data if raw is None else raw)
+    )
     wanted = _count(shape)
     if flat.size != wanted:
         raise ModelError.of(
@@ -101,9 +105,8 @@ def _count(shape: tuple[int, ...]) -> int:
     return count
 
 
-def _embedded(proto: Any, dtype: np.dtype[Any], kind: int) -> Array:
-    raw = proto.raw_data
-    if raw:
+def _embedded(proto: Any, dtype: np.dtype[Any], kind: int, raw: bytes | Array) -> Array:
+    if len(raw):
         whole = len(raw) - len(raw) % dtype.itemsize
         return np.frombuffer(raw if whole == len(raw) else raw[:whole], dtype.newbyteorder("<"))
     if kind in _INT32_FIELD:
