@@ -20,6 +20,7 @@ from vitrify.ir import Model
 from vitrify.passes import optimize
 
 RNG = np.random.default_rng(11)
+_MIDDLE = np.uint8(128)
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Q:
     """A scale and a zero point; the zero point's type is that of the steps."""
 
     scale: float | Array
-    zero: Any = np.uint8(128)
+    zero: Any = _MIDDLE
     axis: int | None = None
 
     def arrays(self) -> tuple[Array, Array]:
@@ -124,6 +125,7 @@ X = ((1, 4, 6, 6), U8)
 PER_CHANNEL = Q(np.linspace(0.002, 0.01, 8), np.int8(0), axis=0)
 BIAS = Q(np.float32(0.02) * np.linspace(0.002, 0.01, 8).astype(np.float32), np.int32(0), axis=0)
 WIDE = Q(0.05, np.uint8(128))
+POOL = {"kernel_shape": [2, 2], "strides": [2, 2]}
 
 CASES = {
     "conv": Case("Conv", [X, (weights(8, 4, 3, 3), Q(0.004, np.int8(0)))], WIDE, kinds=("CONV_2D",)),
@@ -139,8 +141,8 @@ CASES = {
                          kinds=("CONV_2D", "CONV_2D", "CONCATENATION")),
     "conv, unsigned weights": Case("Conv", [X, (weights(8, 4, 3, 3, low=0, dtype=np.uint8), Q(0.004, np.uint8(64)))],
                                    WIDE, kinds=("CONV_2D",)),
-    "conv, 16 bits": Case("Conv", [((1, 4, 6, 6), U16), (weights(8, 4, 3, 3), PER_CHANNEL)], Q(2**-11, np.uint16(32768)),
-                          kinds=("CONV_2D",), made="int16x8", lsb=2),
+    "conv, 16 bits": Case("Conv", [((1, 4, 6, 6), U16), (weights(8, 4, 3, 3), PER_CHANNEL)],
+                          Q(2**-11, np.uint16(32768)), kinds=("CONV_2D",), made="int16x8", lsb=2),
     "transposed conv": Case("ConvTranspose", [X, (weights(4, 8, 2, 2), Q(0.004, np.int8(0)))], WIDE,
                             {"strides": [2, 2]}, kinds=("TRANSPOSE_CONV",)),
     "matmul": Case("MatMul", [((3, 16), U8), (weights(16, 8), Q(np.linspace(0.002, 0.01, 8), np.int8(0), axis=1))],
@@ -161,14 +163,13 @@ CASES = {
     "hard swish": Case("HardSwish", [((1, 4, 6, 6), Q(0.05))], Q(0.03, np.uint8(12)), kinds=("HARD_SWISH",)),
     "gelu": Case("Gelu", [((1, 4, 6, 6), Q(0.05))], Q(0.03, np.uint8(6)), kinds=("GELU",)),
     "clip": Case("Clip", [X, np.array(0, np.float32), np.array(6, np.float32)], Q(0.01, np.uint8(0)), kinds=("RELU6",)),
-    "max pool": Case("MaxPool", [X], U8, {"kernel_shape": [2, 2], "strides": [2, 2]}, kinds=("MAX_POOL_2D",)),
-    "average pool": Case("AveragePool", [X], U8, {"kernel_shape": [2, 2], "strides": [2, 2]},
-                         kinds=("AVERAGE_POOL_2D",)),
-    "average pool in another scale": Case("AveragePool", [X], Q(0.015), {"kernel_shape": [2, 2], "strides": [2, 2]},
-                                          kinds=("AVERAGE_POOL_2D", "QUANTIZE"), lsb=2),
+    "max pool": Case("MaxPool", [X], U8, POOL, kinds=("MAX_POOL_2D",)),
+    "average pool": Case("AveragePool", [X], U8, POOL, kinds=("AVERAGE_POOL_2D",)),
+    "average pool in another scale": Case("AveragePool", [X], Q(0.015), POOL, kinds=("AVERAGE_POOL_2D", "QUANTIZE"), lsb=2),
     "global average pool": Case("GlobalAveragePool", [X], Q(0.01), kinds=("MEAN",)),
     "reshape": Case("Reshape", [X, np.array([4, 36], np.int64)], U8, kinds=("RESHAPE",)),
-    "reshape to another scale": Case("Reshape", [X, np.array([4, 36], np.int64)], Q(0.03), kinds=("QUANTIZE", "RESHAPE")),
+    "reshape to another scale": Case("Reshape", [X, np.array([4, 36], np.int64)], Q(0.03),
+                                     kinds=("QUANTIZE", "RESHAPE")),
     "concat": Case("Concat", [X, ((1, 2, 6, 6), Q(0.05, np.uint8(7)))], Q(0.05, np.uint8(7)), {"axis": 1},
                    kinds=("QUANTIZE", "CONCATENATION")),
     "pad": Case("Pad", [X, np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64)], U8, kinds=("PAD",)),
@@ -176,7 +177,8 @@ CASES = {
     "resize": Case("Resize", [X, np.array([], np.float32), np.array([1, 1, 2, 2], np.float32)], U8,
                    {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
                    kinds=("RESIZE_NEAREST_NEIGHBOR",)),
-    "hard sigmoid": Case("HardSigmoid", [((1, 4, 6, 6), Q(0.05))], Q(1 / 256, np.uint8(0)), {"alpha": 1 / 6, "beta": 0.5}),
+    "hard sigmoid": Case("HardSigmoid", [((1, 4, 6, 6), Q(0.05))], Q(1 / 256, np.uint8(0)),
+                         {"alpha": 1 / 6, "beta": 0.5}),
     "add, 16 bits": Case("Add", [((1, 4, 6, 6), S16), ((1, 4, 6, 6), S16)], Q(2**-12, np.int16(0)), kinds=("ADD",),
                          made="int16x8", lsb=2),
 }
@@ -246,3 +248,24 @@ def test_keeps_the_scales_of_the_file(tmp_path: Path) -> None:
     assert found.main.inputs[0].quantization is not None
     assert int(found.main.inputs[0].quantization.zero_point[0]) == int(U8.zero) - 128
     assert np.float32(found.main.inputs[0].quantization.scale[0]) == np.float32(0.02)
+
+
+def test_weights_of_4_bits(tmp_path: Path) -> None:
+    """int4 weights per channel are computed with as int8, their own steps and scales."""
+    rng = np.random.default_rng(9)
+    stored = rng.integers(-8, 7, (8, 4, 1, 1), endpoint=True)
+    case = Case("Conv", [X, (stored.astype(np.int8), PER_CHANNEL)], Q(0.01))
+    proto = case.proto()
+    for name, kind, values in (("q1", onnx.TensorProto.INT4, stored), ("z1", onnx.TensorProto.INT4, np.zeros(8, int))):
+        kept = [t for t in proto.graph.initializer if t.name != name]
+        del proto.graph.initializer[:]
+        proto.graph.initializer.extend([*kept, helper.make_tensor(name, kind, values.shape, values.ravel().tolist())])
+    proto.ir_version = 10
+    path = saved(proto, tmp_path)
+    found = load(path)
+    optimize(found)
+    kernel = next(n for n in found.main if n.op.kind == "CONV_2D").input(1)
+    assert kernel.data is not None
+    np.testing.assert_array_equal(kernel.data[:, 0, 0], stored[:, :, 0, 0])
+    wanted = by_runtime(path, case.feeds())["y"]
+    assert np.abs(executed(found, case.feeds())["y"] - wanted).max() <= 1.01 * 0.01

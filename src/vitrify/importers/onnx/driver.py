@@ -47,9 +47,11 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int] | int],
     """
     put_in(source)
     check(source.graph)
+    types = {value.name: value.dtype for value in source.graph.inputs}
     constants = constant_inputs(source.graph, values)
     extents, notes = static_shapes(source.graph, shapes, source.metadata)
     walk = _Walk(Context(Graph(source.graph.name or "main"), source.opset))
+    walk.context.declared.update(types)
     walk.inputs(source.graph, extents)
     walk.context.values.update(constants)
     walk.run(source.graph)

@@ -41,4 +41,5 @@ def wrap_stepped(graph: SourceGraph) -> int:
 
 
 def _beside(node: SourceNode, kind: str, inputs: list[str], output: str) -> SourceNode:
-    return SourceNode(kind, node.name or node.label, inputs, [output], {}, opset=node.opset, group=node.group or (node,))
+    group = node.group or (node,)
+    return SourceNode(kind, node.name or node.label, inputs, [output], {}, opset=node.opset, group=group)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from vitrify import ops
 from vitrify.ir import DType, Exactness, Graph, Node, Operator, Quantization, Tensor
 from vitrify.ops.int8 import Int8Rule
 from vitrify.passes.base import Pass

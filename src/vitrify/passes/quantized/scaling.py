@@ -56,7 +56,8 @@ class ScaleBeforeQuantize(Pass):
                 or len({u.output.quantization for u in node.output.users}) > 1:
             return False
         scale = float(wanted.quantization.scale[0]) / factor
-        before = new_steps(pair[0], Quantization.per_tensor(scale, int(wanted.quantization.zero_point[0])), wanted.dtype)
+        own = Quantization.per_tensor(scale, int(wanted.quantization.zero_point[0]))
+        before = new_steps(pair[0], own, wanted.dtype)
         graph.add(ops.Quantize(), [pair[0]], [before], name=before.name, origin=self.made(node), before=node)
         made = new_steps(node.output, wanted.quantization, wanted.dtype)
         factors = operand(pair[1], {}, wanted.dtype, self.name)

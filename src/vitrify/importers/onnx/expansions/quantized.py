@@ -65,11 +65,13 @@ def _rank(w: Writer, node: SourceNode) -> int:
 
 
 def channel_first(w: Writer, node: SourceNode, x: str) -> str:
+    """N...C as NC..."""
     rank = _rank(w, node)
     return w.add("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)])
 
 
 def channel_last(w: Writer, node: SourceNode, x: str) -> str:
+    """NC... as N...C."""
     rank = _rank(w, node)
     return w.add("Transpose", x, perm=[0, *range(2, rank), 1])
 

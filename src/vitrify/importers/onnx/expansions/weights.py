@@ -72,14 +72,10 @@ def _unpacked(packed: Array, bits: int) -> Array:
 @expansion("com.microsoft::DynamicQuantizeLSTM")
 def dynamic_quantize_lstm(w: Writer, node: SourceNode) -> list[str]:
     """LSTM whose weights are stored transposed as steps."""
-    if w.has(12):
-        peepholes = [w.name(12)]
-    else:
-        peepholes = []
+    peepholes = [w.name(12)] if w.has(12) else []
     kernels = [_gates(w, first, scale) for first, scale in ((1, 8), (2, 10))]
     rest = [w.name(i) for i in range(3, 7)]
-    attributes = {k: v for k, v in node.attributes.items()}
-    y = w.add("LSTM", w.needed(0), *kernels, *rest, *peepholes, outputs=3, opset=14, **attributes)
+    y = w.add("LSTM", w.needed(0), *kernels, *rest, *peepholes, outputs=3, opset=14, **node.attributes)
     return [y, f"{y}:1", f"{y}:2"][: len(node.outputs)]
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.elements import graph_dtype
+from vitrify.importers.onnx.elements import SMALL_FLOATS, graph_dtype
+from vitrify.importers.onnx.lowerings.casting import round_float
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Quantization, Tensor
@@ -80,7 +81,11 @@ def quantize_linear(ctx: Context, node: SourceNode) -> None:
     x = ctx.value(node, 0)
     if _is_open(ctx, node):
         return _by_arithmetic(ctx, node)
-    steps = _Steps(ctx, node, x.shape, _kind(ctx, node))
+    kind = _kind(ctx, node)
+    steps = _Steps(ctx, node, x.shape, kind)
+    if kind in SMALL_FLOATS:
+        divided = ctx.emit(ops.Div(), [ctx.cast(ctx.tensor(node, 0), DType.FLOAT32), steps.scale], aside=True)
+        return ctx.bind(node, round_float(ctx, divided, SMALL_FLOATS[kind], bool(node.integer("saturate", 1))))
     held = _numpy(node, steps.kind)
     low, high = LIMITS[steps.kind]
     if isinstance(x, np.ndarray):
@@ -91,7 +96,8 @@ def quantize_linear(ctx: Context, node: SourceNode) -> None:
         y.dtype, y.quantization = graph_dtype(steps.kind), steps.quantization
         return ctx.bind(node, y)
     real = x if x.dtype.is_float else _cast(ctx, x, DType.FLOAT32)
-    scaled = ctx.emit(ops.Round(), [ctx.emit(ops.Div(), [real, steps.scale], aside=True)], aside=True)
+    divided = ctx.emit(ops.Div(), [real, steps.scale], aside=True)
+    scaled = ctx.emit(ops.Round(), [divided], aside=True)
     if steps.zero.any():
         scaled = ctx.emit(ops.Add(), [scaled, steps.zero.astype(np.float32)], aside=True)
     bounded = ctx.emit(ops.Maximum(), [scaled, np.array(low, np.float32)], aside=True)
@@ -115,10 +121,10 @@ def dequantize_linear(ctx: Context, node: SourceNode) -> None:
         return ctx.bind(node, real)
     if steps.has_operator and _carries(ctx, q, steps):
         return ctx.bind(node, ctx.emit(ops.Dequantize(), [q]))
-    real = _cast(ctx, q, DType.FLOAT32)
+    moved = _cast(ctx, q, DType.FLOAT32)
     if steps.zero.any():
-        real = ctx.emit(ops.Sub(), [real, steps.zero.astype(np.float32)], aside=True)
-    return ctx.bind(node, ctx.emit(ops.Mul(), [real, steps.scale.astype(np.float32)]))
+        moved = ctx.emit(ops.Sub(), [moved, steps.zero.astype(np.float32)], aside=True)
+    return ctx.bind(node, ctx.emit(ops.Mul(), [moved, steps.scale.astype(np.float32)]))
 
 
 def _is_open(ctx: Context, node: SourceNode) -> bool:
@@ -131,7 +137,8 @@ def _by_arithmetic(ctx: Context, node: SourceNode) -> None:
     x, kind = ctx.tensor(node, 0), _kind(ctx, node)
     held, (low, high) = _numpy(node, kind), LIMITS[kind]
     real = x if x.dtype.is_float else _cast(ctx, x, DType.FLOAT32)
-    scaled = ctx.emit(ops.Round(), [ctx.emit(ops.Div(), [real, _spread(ctx, node, 1, x.shape)], aside=True)], aside=True)
+    divided = ctx.emit(ops.Div(), [real, _spread(ctx, node, 1, x.shape)], aside=True)
+    scaled = ctx.emit(ops.Round(), [divided], aside=True)
     if ctx.present(node, 2):
         scaled = ctx.emit(ops.Add(), [scaled, _spread(ctx, node, 2, x.shape)], aside=True)
     bounded = ctx.emit(ops.Maximum(), [scaled, np.array(low, np.float32)], aside=True)
@@ -175,7 +182,9 @@ def _carries(ctx: Context, q: Tensor, steps: _Steps) -> bool:
 def _kind(ctx: Context, node: SourceNode) -> str:
     """The element type of the steps: that of the zero point, else what the attribute says, else uint8."""
     if ctx.present(node, 2):
-        zero = ctx.value(node, 2)
+        zero, declared = ctx.value(node, 2), ctx.declared.get(node.inputs[2])
+        if declared:
+            return declared
         return zero.dtype.name if isinstance(zero, np.ndarray) else zero.dtype.label
     number = node.integer("output_dtype")
     if number and number not in _NUMBERS:
