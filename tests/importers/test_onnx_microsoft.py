@@ -161,7 +161,7 @@ WRITTEN = {
 def _grouped(x: Array, groups: int) -> Array:
     parts = x.reshape(*x.shape[:3], groups, -1)
     mean, var = parts.mean((1, 2, 4), keepdims=True), parts.var((1, 2, 4), keepdims=True)
-    return ((parts - mean) / np.sqrt(var + 1e-5)).reshape(x.shape)
+    return np.asarray((parts - mean) / np.sqrt(var + 1e-5)).reshape(x.shape)
 
 
 @pytest.mark.parametrize(("case", "function"), WRITTEN.values(), ids=WRITTEN.keys())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vitrify.core.errors import ModelError
+from vitrify.importers.onnx.packed import BITS, packed_size, unpacked
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -49,7 +50,7 @@ NAMES = {
     26: "int2",
 }
 # Which repeated field holds the values when raw_data is absent. Source: onnx.proto, comments of TensorProto.
-_INT32_FIELD = {2, 3, 4, 5, 6, 9, 10, BFLOAT16}
+_INT32_FIELD = {2, 3, 4, 5, 6, 9, 10, BFLOAT16, *BITS}
 
 
 def text(value: str | bytes) -> str:
@@ -66,7 +67,7 @@ def to_array(proto: Any, folder: Path, raw: Array | None = None) -> Array:
     name = text(proto.name)
     shape = tuple(proto.dims)
     kind = proto.data_type
-    if kind not in DTYPES and kind != BFLOAT16:
+    if kind not in DTYPES and kind not in BITS and kind != BFLOAT16:
         label = NAMES.get(kind, f"number {kind}")
         raise ModelError.of(
             "onnx.tensor-type",
@@ -77,13 +78,14 @@ def to_array(proto: Any, folder: Path, raw: Array | None = None) -> Array:
         raise ModelError.of(
             "onnx.tensor-size", f"tensor '{name}' has a negative dimension: {list(shape)}", where=f"tensor '{name}'"
         )
-    dtype = np.dtype("uint16" if kind == BFLOAT16 else DTYPES[kind])
+    dtype = np.dtype("uint16" if kind == BFLOAT16 else DTYPES.get(kind, "uint8"))
     flat = (
         _external(proto, name, folder, dtype, shape)
         if proto.data_location == 1
         else _embedded(proto, dtype, kind, proto.raw_data if raw is None else raw)
     )
-    wanted = _count(shape)
+    count = _count(shape)
+    wanted = packed_size(count, kind) if kind in BITS else count
     if flat.size != wanted:
         raise ModelError.of(
             "onnx.tensor-size",
@@ -93,6 +95,8 @@ def to_array(proto: Any, folder: Path, raw: Array | None = None) -> Array:
         )
     if kind == BFLOAT16:
         flat = (flat.astype(np.uint32) << 16).view(np.float32)
+    elif kind in BITS:
+        flat = unpacked(flat, count, kind)
     array = flat.reshape(shape)
     array.flags.writeable = False
     return array
@@ -133,7 +137,8 @@ def _external(proto: Any, name: str, folder: Path, dtype: np.dtype[Any], shape: 
     file = _inside(entries.get("location", ""), name, folder)
     try:
         offset = int(entries.get("offset", "0"))
-        length = int(entries.get("length", _count(shape) * dtype.itemsize))
+        bytes_ = packed_size(_count(shape), proto.data_type) if proto.data_type in BITS else 0
+        length = int(entries.get("length", bytes_ or _count(shape) * dtype.itemsize))
         size = file.stat().st_size
     except ValueError:
         raise ModelError.of(
