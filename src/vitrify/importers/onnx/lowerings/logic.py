@@ -8,8 +8,8 @@ import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.elementwise import same_types
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.source import SourceNode
-from vitrify.ir import DType, Operator
+from vitrify.importers.onnx.source import Array, SourceNode
+from vitrify.ir import DType, Operator, Tensor
 
 _COMPARISONS: dict[str, type[Operator]] = {
     "Equal": ops.Equal,
@@ -26,7 +26,27 @@ _COMPARISONS: dict[str, type[Operator]] = {
 @lowering(*_COMPARISONS)
 def compare(ctx: Context, node: SourceNode) -> None:
     """Element by element, to bool."""
-    ctx.bind(node, ctx.emit(_COMPARISONS[node.kind](), same_types(ctx, node)))
+    tensors, kind = same_types(ctx, node), _COMPARISONS[node.kind]
+    inputs: list[Tensor | Array] = [*tensors]
+    if kind is ops.Equal and len(tensors) == 2:
+        kind, inputs = _infinite(tensors)
+    ctx.bind(node, ctx.emit(kind(), inputs))
+
+
+def _infinite(inputs: list[Tensor]) -> tuple[type[Operator], list[Tensor | Array]]:
+    """Equality with an infinity as a comparison with the largest number: kernels of sums do not go beyond that.
+
+    Source: TFLite kernels/add.cc, which clamps to the range of an absent activation.
+    """
+    for x, bound in (inputs, inputs[::-1]):
+        if bound.data is None or bound.dtype is not DType.FLOAT32 or not np.isinf(bound.data).all():
+            continue
+        limits = np.finfo(np.float32)
+        if (bound.data < 0).all():
+            return ops.LessEqual, [x, np.full(bound.shape, limits.min, np.float32)]
+        if (bound.data > 0).all():
+            return ops.GreaterEqual, [x, np.full(bound.shape, limits.max, np.float32)]
+    return ops.Equal, [*inputs]
 
 
 @lowering("Not")
