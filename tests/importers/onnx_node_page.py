@@ -10,9 +10,11 @@ HEAD = """# ONNX node tests
 
 ONNX brings tests for each of its operators (`onnx.backend.test`, here those of onnx {version}, operator set {opset}).
 This page says what becomes of them: each model is imported, cleaned up by the passes, written as TFLite and run in
-LiteRT's reference kernels, and every output is compared with what ONNX demands, at the test's own tolerance; what is
-computed in bfloat16, at one step of that type. Inputs that decide shapes or parameters, such as the axes of a
-reduction, are given as constants where the import asks for them, as `--value` does.
+LiteRT's reference kernels, and every output is compared with what ONNX demands, at the test's own tolerance. More is
+allowed where the type at hand rounds more: two steps of bfloat16 where a test computes in it, and 2 to the power of -22
+of an output's largest value. The largest float32 counts as infinite, as LiteRT's sums do not go beyond it. Inputs that
+decide shapes or parameters, such as the axes of a reduction, are given as constants where the import asks for them, as
+`--value` does.
 
 It is generated and compared by a test. To write it anew:
 
