@@ -196,6 +196,26 @@ def test_constant_box_is_put_between_slices(tmp_path: Path) -> None:
     assert set(kinds(built)) == {"SLICE", "CONCATENATION"}
 
 
+FORMS = {
+    "expand": (Case("Expand", [(1, 3, 1), i64(2, 1, 3, 4)]), ["RESHAPE", "TILE"]),
+    "running sum": (Case("CumSum", [(2, 3, 4), np.array(1, np.int64)]), ["BATCH_MATMUL"]),
+    "running sum, last axis": (Case("CumSum", [(3, 4), np.array(1, np.int64)]), ["FULLY_CONNECTED"]),
+    "triangle": (Case("Trilu", [(3, 4)]), ["MUL"]),
+    "updates of zeros": (Case("ScatterND", [np.zeros((4, 2), np.float32), Feed(i64(3, 1).reshape(2, 1)), (2, 2)]),
+                         ["FLOOR_MOD", "SCATTER_ND"]),
+    "one step of a cache": (
+        Case("TensorScatter", [(1, 2, 5, 3), (1, 2, 1, 3), Feed(i64(2))], {}, 24),
+        ["FLOOR_MOD", "CONCATENATION", "DYNAMIC_UPDATE_SLICE"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_are_those_that_targets_have(name: str, tmp_path: Path) -> None:
+    case, wanted = FORMS[name]
+    assert [k for k in kinds(imported(case.proto(), tmp_path)) if k != "RESHAPE" or "RESHAPE" in wanted] == wanted
+
+
 REFUSED = {
     "unpool to another shape": (
         Case(

@@ -72,7 +72,8 @@ def resampled_axes(node: SourceNode, shape: Sequence[int], inputs: Sequence[Arra
     if sizes == list(shape) and all(r == (0.0, 1.0) for r in regions):
         return []  # ONNX Runtime copies the input then, whatever the scales are
     for i, (extent, size, scale) in enumerate(zip(shape, sizes, scales, strict=True)):
-        if size == extent and scale == 1 and regions[i] == (0.0, 1.0):
+        same = scale == 1 or node.integer("antialias")  # ONNX Runtime leaves an axis of equal size alone with antialias
+        if size == extent and same and regions[i] == (0.0, 1.0):
             continue
         at = places(node, extent, size, scale, regions[i])
         inside = (at >= 0) & (at <= extent - 1) if regions[i] != (0.0, 1.0) else np.ones(size, bool)

@@ -113,7 +113,7 @@ def rows_at(ctx: Context, places: Value, batch: tuple[int, ...], extents: list[i
     """Tuples of indices [*batch, ..., depth] as one index each into the flattened axes ``batch`` and ``extents``."""
     strides = np.array([np.prod(extents[i + 1 :], dtype=np.int64) for i in range(len(extents))], np.int32)
     size, count = int(np.prod(extents, dtype=np.int64)), int(np.prod(batch, dtype=np.int64))
-    base = (np.arange(count, dtype=np.int32) * size).reshape(*batch, *[1] * (len(places.shape) - 1 - len(batch)))
+    base = (np.arange(count, dtype=np.int32) * size).reshape((*batch, *[1] * (len(places.shape) - 1 - len(batch))))
     if isinstance(places, np.ndarray):
         return np.asarray((places * strides).sum(-1) + base, np.int32)
     formula = Formula(ctx)
