@@ -197,7 +197,7 @@ def efficientdet_anchors(size: int) -> torch.Tensor:
 
 
 class CenterNet(nn.Module):
-    """CenterNet on ResNet-18: three transposed convolutions, three heads, peaks kept by a max pool."""
+    """CenterNet on ResNet-18: three transposed convolutions, three heads; peaks of the heat are found outside."""
 
     def __init__(self, classes: int = 80):
         super().__init__()
@@ -213,9 +213,7 @@ class CenterNet(nn.Module):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         y = self.ups(self.backbone(x)[0])
-        heat = self.heat(y).sigmoid()
-        peaks = (functional.max_pool2d(heat, 3, 1, 1) == heat).float() * heat
-        return peaks, self.sizes(y), self.offsets(y)
+        return self.heat(y).sigmoid(), self.sizes(y), self.offsets(y)
 
 
 class SsdLite(nn.Module):
