@@ -6,7 +6,7 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.formulas import number, step
+from vitrify.importers.onnx.formulas import step
 from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import Array, SourceNode
@@ -38,7 +38,8 @@ def lrn(ctx: Context, node: SourceNode) -> None:
     sums = ctx.emit(
         ops.Conv2D(padding=Padding.VALID, stride_h=1, stride_w=1), [squares, band[:, None, None], bias], aside=True
     )
-    factor = _to_minus(ctx, sums, node.number("beta", 0.75))
+    positive = node.number("bias", 1.0) > 0 and node.number("alpha", 1e-4) >= 0
+    factor = _to_minus(ctx, sums, node.number("beta", 0.75), positive)
     y = ctx.emit(ops.Mul(), [last, ctx.reshape(factor, last.shape)])
     ctx.bind(node, ctx.channel_first(y))
 
@@ -49,11 +50,11 @@ def _band(channels: int, size: int) -> Array:
     return ((distance >= -((size - 1) // 2)) & (distance <= size // 2)).astype(np.float32)
 
 
-def _to_minus(ctx: Context, x: Tensor, beta: float) -> Tensor:
-    """x ** -beta; by roots where beta is a usual one, as NPUs have no POW."""
-    if beta == 1.0:
-        return step(ctx, ops.Div, number(1), x)
-    if beta not in (0.5, 0.75):
+def _to_minus(ctx: Context, x: Tensor, beta: float, positive: bool) -> Tensor:
+    """x ** -beta. RSQRT, LOG and EXP are tables on NPUs, which have no POW, SQRT or DIV."""
+    if not positive:
         return step(ctx, ops.Pow, x, -beta)
-    root = step(ctx, ops.Rsqrt, x)
-    return root if beta == 0.5 else step(ctx, ops.Mul, root, step(ctx, ops.Sqrt, root))
+    if beta in (0.5, 1.0):
+        root = step(ctx, ops.Rsqrt, x)
+        return root if beta == 0.5 else step(ctx, ops.Mul, root, root)
+    return step(ctx, ops.Exp, step(ctx, ops.Mul, step(ctx, ops.Log, x), -beta))
