@@ -44,3 +44,22 @@ def test_equals_onnx_runtime(name: str, tmp_path: Path) -> None:
     got = by_litert(built, {"x": X})
     for key, wanted in by_runtime(path, {"x": X}).items():
         np.testing.assert_allclose(got[key].astype(np.float32), wanted.astype(np.float32), rtol=1e-6)
+
+
+GUARDED = {
+    "a guard behind a mask": (["s Add x mask", "p Softmax s", "n IsNaN p", "y Where n zero p"], 0),
+    "a guard of what may be NaN": (["s Where cond x low", "p Softmax s", "n IsNaN p", "y Where n zero p"], 1),
+    "another number than the softmax": (["s Add x mask", "p Softmax s", "n IsNaN s", "y Where n zero p"], 1),
+}
+
+
+@pytest.mark.parametrize("name", GUARDED)
+def test_guard_against_nan(name: str, tmp_path: Path) -> None:
+    steps, left = GUARDED[name]
+    nodes = [helper.make_node(kind, inputs, [out]) for out, kind, *inputs in map(str.split, steps)]
+    constants = {**CONSTANTS, "cond": HIDDEN == 0}
+    path = saved(model(nodes, {"x": X}, constants, ["y"]), tmp_path)
+    built = load(path)
+    optimize(built)
+    assert sum(node.op.kind == "NOT_EQUAL" for node in built.main) == left
+    np.testing.assert_allclose(by_litert(built, {"x": X})["y"], by_runtime(path, {"x": X})["y"], rtol=1e-5)

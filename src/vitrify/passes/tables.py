@@ -11,6 +11,7 @@ from vitrify.passes.dead_code import DeadCode
 from vitrify.passes.div_no_nan import DivNoNan
 from vitrify.passes.division import DivToRsqrt
 from vitrify.passes.duplicates import Duplicates, SharedConstants
+from vitrify.passes.fewer_reshapes import FewerReshapes
 from vitrify.passes.focus import Focus
 from vitrify.passes.folding import FoldConstants
 from vitrify.passes.gelu import TanhGelu
@@ -22,6 +23,7 @@ from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
 from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.leaky_relu import LeakyRelu
 from vitrify.passes.means import MergeReductions
+from vitrify.passes.nan_guards import NanGuards
 from vitrify.passes.nearest import PlainNearest
 from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
 from vitrify.passes.pixel_blocks import PixelBlocks
@@ -69,6 +71,7 @@ PATTERNS: tuple[type[Pass], ...] = (
     PixelBlocks,
     Focus,
     InfiniteSums,
+    NanGuards,
     MergeConstants,         # after the patterns, whose constants it would hide
 )
 """Activations written out, and arithmetic in the forms that fusion looks for."""
@@ -93,6 +96,7 @@ LEFTOVERS: tuple[type[Pass], ...] = (
 
 FUSION: tuple[type[Pass], ...] = (
     TransposeToReshape,
+    FewerReshapes,
     ReshapeLater,
     ReshapeEarlier,
     MergeReshapes,
