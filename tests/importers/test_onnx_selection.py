@@ -97,6 +97,10 @@ SCATTERING = {
             ("constant", constant(5, 1, low=-3, high=3)),
         )
     },
+    "cache": Case("TensorScatter", [(2, 3, 5, 4), (2, 3, 2, 4), Feed(i64(1, 3))], {}, 24),
+    "cache, circular": Case("TensorScatter", [(2, 5, 4), (2, 3, 4), Feed(i64(4, 0))], {"mode": "circular"}, 24),
+    "cache, from the start": Case("TensorScatter", [(2, 5, 4), (2, 3, 4)], {}, 24),
+    "cache, one batch": Case("TensorScatter", [(1, 2, 5, 4), (1, 2, 2, 4), Feed(i64(3))], {}, 24),
     "nd, sum of integers": Case(
         "ScatterND", [whole(4, 2), places(6, 1, low=0, high=4), whole(6, 2)], {"reduction": "add"}, 18
     ),
@@ -127,6 +131,8 @@ RANKING = {
     "hardmax": Case("Hardmax", [X], {"axis": 1}),
     "reverse, time first": Case("ReverseSequence", [(5, 3, 2), Feed(i64(1, 5, 3))]),
     "reverse, batch first": Case("ReverseSequence", [(3, 5), Feed(i64(1, 5, 3))], {"time_axis": 1, "batch_axis": 0}),
+    "running product": Case("CumProd", [(3, 5), np.array(1, np.int64)], {}, 26),
+    "running product, backwards": Case("CumProd", [(6, 2), np.array(0, np.int64)], {"reverse": 1, "exclusive": 1}, 26),
     "running sum of integers": Case("CumSum", [whole(3, 4), np.array(-1, np.int64)], {"exclusive": 1}),
 }
 SHAPING = {
