@@ -48,6 +48,7 @@ def test_equals_onnx_runtime(name: str, tmp_path: Path) -> None:
 
 GUARDED = {
     "a guard behind a mask": (["s Add x mask", "p Softmax s", "n IsNaN p", "y Where n zero p"], 0),
+    "a guard behind a product": (["s Mul x row", "p Softmax s", "n IsNaN p", "y Where n zero p"], 0),
     "a guard of what may be NaN": (["s Where cond x low", "p Softmax s", "n IsNaN p", "y Where n zero p"], 1),
     "another number than the softmax": (["s Add x mask", "p Softmax s", "n IsNaN s", "y Where n zero p"], 1),
 }
@@ -57,7 +58,7 @@ GUARDED = {
 def test_guard_against_nan(name: str, tmp_path: Path) -> None:
     steps, left = GUARDED[name]
     nodes = [helper.make_node(kind, inputs, [out]) for out, kind, *inputs in map(str.split, steps)]
-    constants = {**CONSTANTS, "cond": HIDDEN == 0}
+    constants = {**CONSTANTS, "cond": HIDDEN == 0, "row": np.arange(4, dtype=np.float32)}
     path = saved(model(nodes, {"x": X}, constants, ["y"]), tmp_path)
     built = load(path)
     optimize(built)

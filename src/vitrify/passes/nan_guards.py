@@ -7,8 +7,8 @@ from vitrify.ir import Graph, Node, Tensor
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import bypass, producer, scalar, sweep
 
-FINITE = (ops.Add, ops.Sub, ops.Mul)
-"""Operators that clamp to the finite numbers: a softmax of what they give is never NaN."""
+FINITE = (ops.Add, ops.Sub, ops.Mul, ops.BatchMatMul, ops.FullyConnected)
+"""Operators that give finite numbers for finite ones: the first three clamp to them. A SELECT may put in -inf."""
 
 
 class NanGuards(Pass):
@@ -17,7 +17,7 @@ class NanGuards(Pass):
     Before:  %1 = SOFTMAX(ADD(%x, mask));  %2 = NOT_EQUAL(%1, %1);  %3 = SELECT_V2(%2, 0, %1)
     After:   %3 = SOFTMAX(ADD(%x, mask))
     ADD clamps -inf to the lowest number, so that not even a row that is masked whole gives NaN, which is what the guard
-    looks for; it would cost two operators that NPUs do not have.
+    looks for; scores without a mask give none either. It would cost two operators that NPUs do not have.
     Source: TFLite kernels/add.cc.
     """
 
@@ -39,7 +39,7 @@ class NanGuards(Pass):
 
 
 def _is_finite(tensor: Tensor) -> bool:
-    """True for what an arithmetic operator gives, also after a change of shape."""
+    """True for what sums and products give, also after a change of shape."""
     maker = producer(tensor, *FINITE, ops.Reshape, ops.Transpose)
     while maker is not None and isinstance(maker.op, ops.Reshape | ops.Transpose):
         maker = producer(maker.input(0), *FINITE, ops.Reshape, ops.Transpose)
