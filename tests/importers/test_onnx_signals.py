@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx_makers import Case, by_runtime, imported, same_as_runtime, saved
+from onnx_makers import Case, Feed, by_runtime, imported, same_as_runtime, saved
 
 from vitrify.core.errors import UnsupportedError
 
@@ -86,13 +86,16 @@ def test_constant_equals_onnx_runtime(name: str, tmp_path: Path) -> None:
 
 
 REFUSED = {
+    "random numbers": (Case("RandomUniformLike", [(2, 3)]), "feed them as an input of the model"),
+    "coin tosses": (Case("Bernoulli", [(2, 3)]), "feed them as an input of the model"),
+    "files of pictures": (Case("ImageDecoder", [Feed(np.zeros(9, np.uint8))], opset=20), "decode the picture before"),
     "a huge matrix": (Case("DFT", [(1, 1 << 14, 1)], opset=17), "at most 16777216 are made"),
     "a huge length": (Case("DFT", [(1, 8, 1), i64(1 << 40)], opset=17), "at most 16777216 are made"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_too_large_is_refused(name: str, tmp_path: Path) -> None:
+def test_what_is_refused_says_what_helps(name: str, tmp_path: Path) -> None:
     case, text = REFUSED[name]
     with pytest.raises(UnsupportedError, match=text):
         imported(case.proto(), tmp_path)

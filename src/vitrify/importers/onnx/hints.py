@@ -1,6 +1,7 @@
 """What helps where an operator is not supported: the change at the source that avoids it."""
 
 _QUANTIZED = "give the float model: Vitrify quantizes it itself"
+_RANDOM = "no TFLite kernel makes random numbers: draw them outside and feed them as an input of the model"
 
 HINTS = {
     "QuantizeLinear": _QUANTIZED,
@@ -8,4 +9,8 @@ HINTS = {
     "DynamicQuantizeLinear": _QUANTIZED,
     "QLinearConv": _QUANTIZED,
     "QLinearMatMul": _QUANTIZED,
+    **dict.fromkeys(
+        ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"), _RANDOM
+    ),
+    "ImageDecoder": "decode the picture before the model and feed its pixels",
 }
