@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -158,3 +160,26 @@ def test_what_is_known_is_computed_by_reference(tmp_path: Path) -> None:
     proto = model(nodes, {"x": np.ones((2, 3), np.float32)}, {"c": constant}, ["y"], 18)
     got = by_litert(imported(proto, tmp_path), {"x": np.ones((2, 3), np.float32)})["y"]
     np.testing.assert_array_equal(got, [[2, 3, 4], [2, 3, 4]])
+
+
+def test_source_types_outside_of_numpy(tmp_path: Path) -> None:
+    """A run of its own: nothing has loaded `ml_dtypes` before, and the output has the source's type."""
+    proto = cast_model(np.float32([1.0, 2.5]), NUMBERS["bfloat16"])
+    proto.graph.output[0].name = "s"
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.BFLOAT16
+    path = saved(proto, tmp_path)
+    code = f"""
+import subprocess
+import sys
+from pathlib import Path
+import sys, vitrify
+from vitrify.importers import load
+from vitrify.data.binding import to_source_outputs
+import numpy as np
+model = load(Path({str(path)!r}))
+assert "ml_dtypes" not in sys.modules
+found = to_source_outputs(model.interface, [np.float32([1.0, 2.5])], [{{"dtype": np.float32}}])
+print(found["s"].dtype.name, found["s"].tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "bfloat16 [1.0, 2.5]\n"

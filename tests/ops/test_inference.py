@@ -65,12 +65,19 @@ def test_a_shape_computed_at_run_time_is_not_done_yet():
         ops.Reshape().infer([Tensor("x", DType.FLOAT32, (2, 3)), shape])
 
 
-@pytest.mark.parametrize("op", [ops.ReadVariable(), ops.Custom(custom_code="Mine"), ops.Bitcast()])
+@pytest.mark.parametrize("op", [ops.ReadVariable(), ops.Custom(custom_code="Mine")])
 def test_unknown_outputs_are_said_to_be(op):
     with pytest.raises(UnsupportedError, match=f"output shape of {op.kind}"):
         op.infer([])
     with pytest.raises(UnsupportedError, match=f"{op.kind} has no numpy reference"):
         op.evaluate([])
+
+
+def test_bits_keep_their_type_until_the_output_names_another():
+    x = Tensor("x", DType.FLOAT32, (2, 3))
+    assert ops.Bitcast().infer([x]) == [x.type]
+    with pytest.raises(UnsupportedError, match="BITCAST has no numpy reference"):
+        ops.Bitcast().evaluate([])
 
 
 EVALUATIONS = {

@@ -12,6 +12,7 @@ import numpy as np
 
 from vitrify.core.errors import DataError
 from vitrify.core.findings import Finding
+from vitrify.ir.dtypes import element_type, is_float
 from vitrify.ir.interface import InputBinding
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -30,8 +31,8 @@ def batch_of(shape: Sequence[int], expected: Sequence[int]) -> int | None:
 
 
 def _fits(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    if np.issubdtype(wanted, np.floating):
-        return np.issubdtype(found, np.floating)
+    if is_float(wanted):
+        return is_float(found)
     return found.kind == wanted.kind or np.can_cast(found, wanted)
 
 
@@ -43,7 +44,7 @@ def check(path: Path, binding: InputBinding, shape: Sequence[int], dtype: np.dty
     if batch_of(shape, binding.shape) is None:
         return Finding(code="data.shape", headline=headline, where=str(path),
                        help="a number of samples may stand in front of that shape")
-    if not _fits(dtype, np.dtype(binding.dtype)):
+    if not _fits(dtype, element_type(binding.dtype)):
         return Finding(code="data.dtype", headline=headline, where=str(path), why="the values would not mean the same",
                        help="save the values as the model takes them, already scaled")
     return None
@@ -56,7 +57,7 @@ def unreadable(path: Path, error: Exception) -> DataError:
 
 
 def _shaped(array: Array, binding: InputBinding) -> Array:
-    return np.ascontiguousarray(array, np.dtype(binding.dtype)).reshape(binding.shape)
+    return np.ascontiguousarray(array, element_type(binding.dtype)).reshape(binding.shape)
 
 
 class NpySource:

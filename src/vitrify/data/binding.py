@@ -11,6 +11,7 @@ from vitrify.core.errors import DataError
 from vitrify.core.findings import Finding
 from vitrify.data.host import run_host
 from vitrify.ir import Model, Tensor
+from vitrify.ir.dtypes import element_type
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
 from vitrify.ir.quantization import Quantization
 
@@ -82,7 +83,7 @@ def to_source_outputs(interface: Interface, tensors: Sequence[Array], details: S
     Quantized tensors are dequantized, unless the source gives the steps themselves, and pass through the host program,
     if there is one; parts are transposed, scaled and joined.
     """
-    as_steps = {part.position for b in interface.outputs if np.dtype(b.dtype).kind in "iu" for part in b.parts}
+    as_steps = {part.position for b in interface.outputs if element_type(b.dtype).kind in "iu" for part in b.parts}
     reals = [tensor if place in as_steps else _real(tensor, one)
              for place, (tensor, one) in enumerate(zip(tensors, details, strict=False))]
     given = run_host(interface.host, reals) if interface.host is not None else reals
@@ -99,8 +100,9 @@ def _output(binding: OutputBinding, given: Sequence[Array]) -> Array:
     joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=binding.axis)
     if joined.shape != tuple(binding.shape) and joined.size == int(np.prod(binding.shape, dtype=np.int64)):
         joined = joined.reshape(binding.shape)
-    if np.dtype(binding.dtype) != joined.dtype:
-        joined = joined.astype(binding.dtype)
+    wanted = element_type(binding.dtype)
+    if wanted != joined.dtype:
+        joined = joined.astype(wanted)
     return np.ascontiguousarray(joined).reshape(joined.shape)      # it would give a scalar one axis
 
 

@@ -18,6 +18,7 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import counted
 from vitrify.data.arrays import NpySource, NpzSource
 from vitrify.data.preprocess import PictureShape, Preprocess, read_picture
+from vitrify.ir.dtypes import element_type, is_float
 from vitrify.ir.interface import InputBinding, Interface
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -228,10 +229,10 @@ def _not_pictures(inputs: Sequence[InputBinding]) -> DataError:
 
 
 def _random_array(generator: np.random.Generator, binding: InputBinding) -> Array:
-    dtype = np.dtype(binding.dtype)
-    if np.issubdtype(dtype, np.floating):
+    dtype = element_type(binding.dtype)
+    if is_float(dtype):
         return generator.random(binding.shape, np.float32).astype(dtype)
-    if dtype == np.bool_:
+    if dtype == np.bool_ or dtype.kind == "V":        # the smallest integers hold 0 and 1
         return generator.integers(0, 2, binding.shape).astype(dtype)
     top = min(int(np.iinfo(dtype).max), 127)
     return generator.integers(0, top, binding.shape).astype(dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -72,3 +72,26 @@ class DType(Enum):
         """
         name = np.dtype(dtype).name
         return cls[name.upper()]
+
+
+@cache
+def element_type(name: str) -> np.dtype:
+    """The numpy type of this name; that of the `ml_dtypes` package for those that numpy does not have.
+
+    Where the package is missing, small floats are float32 and small integers 8 bits wide: types with all their values.
+    """
+    try:
+        return np.dtype(name)
+    except TypeError:
+        pass
+    try:
+        import ml_dtypes
+    except ModuleNotFoundError:
+        return np.dtype("uint8" if name.startswith("uint") else "int8" if name.startswith("int") else "float32")
+    found: np.dtype = np.dtype(getattr(ml_dtypes, name))
+    return found
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """True for real floats, those of `ml_dtypes` included, which numpy does not count among its own."""
+    return "float" in dtype.name
