@@ -223,6 +223,19 @@ REFUSED: dict[str, tuple[str, type[VitrifyError], str]] = {
     "long scan": ("""g (float[9000,3] x) => (float[9000,3] y) {
         y = Scan <num_scan_inputs = 1, body = b (float[3] r) => (float[3] o) { h = Sin (r) o = Abs (h) }> (x) }""",
                   UnsupportedError, "unrolling 9000 rounds of 2 nodes makes more than 20,000"),
+    "constants without end": ("""g (float[2,3] x) => (float[2,3] y)
+        <int64 m = {60}, bool t = {1}, float[2,3] one = {1,1,1,1,1,1}> {
+        big = Loop <body = b (int64 i, bool c, float[n,3] a) => (bool c2, float[k,3] a2) {
+            c2 = Identity (c) a2 = Concat <axis = 0> (a, a) }> (m, t, one)
+        s = ReduceSum (big) y = Add (x, s) }""", UnsupportedError, "constants of more than 16,777,216 elements"),
+    "a branch that gives too little": ("""g (float[2,3] x) => (float[2,3] y) <bool t = {1}> {
+        a, y = If (t) <then_branch = p () => (float[2,3] v) { v = Sin (x) },
+                       else_branch = q () => (float[2,3] w) { w = Abs (x) }> }""",
+                                       ModelError, "it has 2 outputs, and 1 values are made"),
+    "a body that takes too much": ("""g (float[2,3] x) => (float[2,3] y) {
+        s = SequenceConstruct (x, x)
+        q = SequenceMap <body = b (float[2,3] a, float[2,3] v) => (float[2,3] c) { c = Mul (a, v) }> (s)
+        y = ConcatFromSequence <axis = 0> (q) }""", ModelError, "its body takes 2 values, it has 1 inputs"),
     "missing operator in the body": ("""g (float[2,3] x) => (float[2,3] y) <int64 m = {4}, bool t = {1}> {
         y = Loop <body = b (int64 i, bool c, float[2,3] a) => (bool c2, float[2,3] a2) {
             c2 = Identity (c) a2 = Nonsense (a) }> (m, t, x) }""",

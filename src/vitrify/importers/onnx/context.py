@@ -42,6 +42,7 @@ class Context:
         self.opset = opset
         self.values: MutableMapping[str, Value | Poison | Bundle | Absent] = {}
         self.unrolled = 0  # nodes that the rounds of loops have made so far
+        self.unrolled_elements = 0  # of the constants that those rounds gave out
         self.declared: dict[str, str] = {}  # the element types of the graph's inputs, as the file has them
         self.findings: list[Finding] = []
         self.steps: dict[str, Quantization] = {}  # the scales that constants were stored with, by ONNX name

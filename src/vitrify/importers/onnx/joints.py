@@ -15,14 +15,16 @@ from vitrify.ir import Tensor
 
 
 def pieces(ctx: Context, node: SourceNode, value: Value, axis: int) -> list[Value]:
-    """One value per index of ``axis``, without that axis."""
+    """One value per index of ``axis``, without that axis: it is joined to the next one, which is then split."""
     if isinstance(value, np.ndarray):
         return [np.asarray(part) for part in np.moveaxis(value, axis, 0)]
-    count = value.shape[axis]
-    shape = (*value.shape[:axis], *value.shape[axis + 1 :])
+    count, before, after = value.shape[axis], value.shape[:axis], value.shape[axis + 1 :]
     if count == 1:
-        return [ctx.reshape(value, shape)]
-    return list(ctx.emit_all(ops.Unpack(num=count, axis=axis), [value]))
+        return [ctx.reshape(value, (*before, *after))]
+    if not after:
+        return list(ctx.emit_all(ops.Unpack(num=count, axis=axis), [value]))
+    rows = ctx.reshape(value, (*before, count * after[0], *after[1:]))
+    return parts(ctx, node, rows, [after[0]] * count, axis)
 
 
 def parts(ctx: Context, node: SourceNode, value: Value, sizes: Sequence[int], axis: int) -> list[Value]:
@@ -53,17 +55,14 @@ def joined(ctx: Context, node: SourceNode, values: Sequence[Value], axis: int) -
 
 
 def stacked(ctx: Context, node: SourceNode, values: Sequence[Value], axis: int) -> Value:
-    """Values of one shape along a new axis.
-
-    In front they are joined on the first axis that they have, and the result is reshaped once.
-    """
+    """Values of one shape along a new axis: joined on the axis that stands there, and reshaped once."""
     shape = values[0].shape
     if any(v.shape != shape for v in values):
         raise node.problem(f"values of different shapes are stacked: {[list(v.shape) for v in values][:5]}")
-    if axis == 0 and shape and not all(isinstance(v, np.ndarray) for v in values):
-        return _reshaped(ctx, joined(ctx, node, values, 0), (len(values), *shape))
-    widened = (*shape[:axis], 1, *shape[axis:])
-    return joined(ctx, node, [_reshaped(ctx, v, widened) for v in values], axis)
+    if axis == len(shape):
+        widened = (*shape, 1)
+        return joined(ctx, node, [_reshaped(ctx, v, widened) for v in values], axis)
+    return _reshaped(ctx, joined(ctx, node, values, axis), (*shape[:axis], len(values), *shape[axis:]))
 
 
 def _reshaped(ctx: Context, value: Value, shape: tuple[int, ...]) -> Value:

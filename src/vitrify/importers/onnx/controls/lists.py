@@ -8,8 +8,8 @@ import numpy as np
 
 from vitrify.importers.onnx.bundles import ABSENT, Absent, Bundle
 from vitrify.importers.onnx.context import Poison
-from vitrify.importers.onnx.controls.loops import spend
-from vitrify.importers.onnx.controls.registry import Walk, control, give, inner, poison
+from vitrify.importers.onnx.controls.loops import one_round, spend
+from vitrify.importers.onnx.controls.registry import Walk, control, give, poison
 from vitrify.importers.onnx.joints import joined, parts, pieces, stacked
 from vitrify.importers.onnx.registry import axis_of
 from vitrify.importers.onnx.rules import limit
@@ -117,13 +117,15 @@ def map_(walk: Walk, node: SourceNode) -> None:
     """The body once per element; further sequences are walked along, tensors are given to every round."""
     first, body = _items(walk, node), node.graph("body")
     others = [walk.context.values[name] for name in node.inputs[1:]]
+    if len(body.inputs) != len(node.inputs):
+        raise node.problem(f"its body takes {len(body.inputs)} values, it has {len(node.inputs)} inputs")
     if any(isinstance(o, Bundle) and len(o.items) != len(first) for o in others):
         raise node.problem("its sequences have different lengths")
     rounds: list[list[Any]] = []
     for number, item in enumerate(first):
         spend(walk, node, body, len(first))
         given = [item, *(o.items[number] if isinstance(o, Bundle) else o for o in others)]
-        rounds.append(inner(walk, body, dict(zip([v.name for v in body.inputs], given, strict=False))))
+        rounds.append(one_round(walk, node, body, given))
         if any(isinstance(value, Poison) for value in rounds[-1]):
             return poison(walk, node)
     columns = zip(*rounds, strict=True) if rounds else [() for _ in node.outputs]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from vitrify.importers.onnx.bundles import Bundle
 from vitrify.importers.onnx.context import Context, Poison
 from vitrify.importers.onnx.controls.registry import (
     Walk,
@@ -26,6 +27,9 @@ from vitrify.ir import Tensor
 MOST_NODES = 20_000
 """How many nodes the rounds of all loops in a model may make: a few bytes of a file can ask for any number."""
 
+MOST_ELEMENTS = 2**24
+"""Of the constants that rounds give out, all together."""
+
 
 def spend(walk: Walk, node: SourceNode, body: SourceGraph, rounds: int | None, times: int = 1) -> None:
     """Count the nodes of ``times`` rounds.
@@ -40,6 +44,20 @@ def spend(walk: Walk, node: SourceNode, body: SourceGraph, rounds: int | None, t
             f"unrolling {count} of {size_of(body)} nodes makes more than {MOST_NODES:,}, the most that loops may make",
             "use a shorter --shape for what is looped over, or run the loop in the application around its body",
         )
+
+
+def one_round(walk: Walk, node: SourceNode, body: SourceGraph, given: Sequence[Any]) -> list[Any]:
+    """Run the body once and return what it gives.
+
+    Raises:
+        UnsupportedError: the known values that rounds have given so far are too many.
+    """
+    results = inner(walk, body, dict(zip([v.name for v in body.inputs], given, strict=False)))
+    items = [item for r in results for item in (r.items if isinstance(r, Bundle) else (r,))]
+    walk.context.unrolled_elements += sum(item.size for item in items if isinstance(item, np.ndarray))
+    if walk.context.unrolled_elements > MOST_ELEMENTS:
+        raise node.unsupported(f"its rounds make constants of more than {MOST_ELEMENTS:,} elements")
+    return results
 
 
 @control("Loop")
@@ -65,7 +83,7 @@ def loop(walk: Walk, node: SourceNode) -> None:
             break
         spend(walk, node, body, rounds)
         given = [_shaped(body, 0, np.int64(number)), _shaped(body, 1, np.bool_(True)), *carried]
-        going, *results = inner(walk, body, dict(zip([v.name for v in body.inputs], given, strict=True)))
+        going, *results = one_round(walk, node, body, given)
         carried, scans = results[: len(carried)], results[len(carried) :]
         for rows, value in zip(kept, scans, strict=True):
             rows.append(value)
@@ -130,7 +148,7 @@ def _rounds(
     extents = {value.shape[axis] for value, axis in zip(scanned, axes, strict=True)}
     if len(extents) != 1 or len(body.inputs) != len(states) + len(scanned) or len(body.outputs) < len(states):
         raise node.problem(f"its body or the extents {sorted(extents)} of its scan inputs do not fit each other")
-    count, names = extents.pop(), [v.name for v in body.inputs]
+    count = extents.pop()
     outputs = body.outputs[len(states) :]
     out_ways, out_axes = (_listed(node, f"scan_output_{what}", len(outputs)) for what in ("directions", "axes"))
     parts: list[list[Any]] = []
@@ -140,7 +158,7 @@ def _rounds(
     kept: list[list[Any]] = [[] for _ in outputs]
     for number in range(count):
         given = [*states, *(p[count - 1 - number if way else number] for p, way in zip(parts, ways, strict=True))]
-        results = inner(walk, body, dict(zip(names, given, strict=True)))
+        results = one_round(walk, node, body, given)
         if _broken(walk, node, results):
             return results
         states, scans = results[: len(states)], results[len(states) :]

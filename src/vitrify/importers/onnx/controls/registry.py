@@ -72,7 +72,13 @@ def poison(walk: Walk, node: SourceNode) -> None:
 
 
 def give(walk: Walk, node: SourceNode, results: Sequence[Any]) -> None:
-    """Give the node's outputs their values, whatever those are."""
+    """Give the node's outputs their values, whatever those are.
+
+    Raises:
+        ModelError: there are fewer values than outputs that somebody reads.
+    """
+    if any(node.outputs[len(results) :]):
+        raise node.problem(f"it has {len(node.outputs)} outputs, and {len(results)} values are made for it")
     poison(walk, node)
     for name, result in zip(node.outputs, results, strict=False):
         if name and isinstance(result, Tensor | np.ndarray):

@@ -14,6 +14,7 @@ from vitrify.importers.onnx.tensors import DTYPES
 
 @folds("Concat")
 def _concat(node: SourceNode, inputs: list[Any]) -> Array:
+    limit(node, [sum(i.size for i in inputs)])
     return np.concatenate(inputs, axis_at(node, inputs[0].ndim, 1))
 
 
