@@ -108,6 +108,8 @@ def compare(entry: Entry, file: Path) -> dict[str, float]:
             expected, got = source.run(sample), candidate.run(sample)
             got = in_order(expected, got, entry.ranked) if entry.ranked else got
             for name, value in expected.items():
+                if not np.any(value):
+                    raise ValueError(f"output '{name}' is all zeros in the source: nothing to compare")
                 sums.setdefault(name, Sums()).add(np.asarray(value, np.float64), np.asarray(got[name], np.float64))
     return {name: s.sqnr_db for name, s in sums.items()}
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from weights import observe, rescale
 
 
 class Outputs(nn.Module):
@@ -23,9 +24,9 @@ class Outputs(nn.Module):
 class Fixed(nn.Module):
     """Gives a model for pictures all of its pixels as valid, which users of fixed shapes do."""
 
-    def __init__(self, net: nn.Module, outputs: tuple[str, ...]):
+    def __init__(self, net: nn.Module, outputs: tuple[str, ...], positive: nn.Module | None = None):
         super().__init__()
-        self.net, self.outputs = net, outputs
+        self.net, self.outputs, self.positive = net, outputs, positive
 
     def forward(self, pixels: torch.Tensor) -> tuple[torch.Tensor, ...]:
         found = self.net(pixel_values=pixels)
@@ -102,7 +103,8 @@ def depth_anything() -> nn.Module:
                             reshape_hidden_states=False)
     config = DepthAnythingConfig(backbone_config=backbone, reassemble_hidden_size=384,
                                  neck_hidden_sizes=[48, 96, 192, 384], fusion_hidden_size=64)
-    return Fixed(DepthAnythingForDepthEstimation(config), ("predicted_depth",))
+    net = DepthAnythingForDepthEstimation(config)
+    return Fixed(net, ("predicted_depth",), net.head.conv3)
 
 
 def rf_detr_nano() -> nn.Module:
@@ -113,6 +115,14 @@ def rf_detr_nano() -> nn.Module:
     net = build_model_from_config(RFDETRNanoConfig(device="cpu")).eval()
     net.export()
     return First(net, 2)
+
+
+def finish(net: nn.Module, batch: tuple[torch.Tensor, ...]) -> nn.Module:
+    """Lift the layer before a last ReLU, which passes nothing at random."""
+    layer = getattr(net, "positive", None)
+    if layer is not None:
+        rescale(layer, observe(net, [layer], batch)[0], 1.0, 3.0)
+    return net
 
 
 class First(nn.Module):
