@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx_makers import Case, Feed, imported, same_as_runtime
 
-from vitrify.core.errors import ModelError
+from vitrify.core.errors import ModelError, UnsupportedError
 
 RNG = np.random.default_rng(9)
 Q, K, V = (2, 6, 5, 8), (2, 6, 7, 8), (2, 6, 7, 4)
@@ -98,6 +98,12 @@ REFUSED = {
     "packed": (Case("Attention", [*PACKED], {"q_num_heads": 5, "kv_num_heads": 5}, opset=23), "do not hold 5"),
     "angles": (Case("RotaryEmbedding", [(2, 3, 5, 8), f(40, 3), f(40, 3), PLACES], opset=23), "for 8 of 8 elements"),
 }
+
+
+def test_huge_mask_is_refused(tmp_path: Path) -> None:
+    case = Case("Attention", [(1, 1, 1 << 14, 1), (1, 1, 1 << 14, 1), (1, 1, 1 << 14, 1)], {"is_causal": 1}, opset=23)
+    with pytest.raises(UnsupportedError, match="at most 67108864 are made"):
+        imported(case.proto(), tmp_path)
 
 
 @pytest.mark.parametrize("name", REFUSED)

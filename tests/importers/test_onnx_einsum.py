@@ -100,6 +100,8 @@ REFUSED = {
     "too few terms": (Case("Einsum", [(2, 3), (3, 4)], {"equation": "ab->a"}), "has 1 terms for 2 inputs"),
     "a letter too many": (Case("Einsum", [(2, 3)], {"equation": "abc->a"}), "does not fit 2 dimensions"),
     "an unknown letter": (Case("Einsum", [(2, 3)], {"equation": "ab->c"}), "repeated or that no input has"),
+    "no letters": (Case("Einsum", [(2, 3)], {"equation": "01->0"}), "none of letters with one ellipsis"),
+    "two ellipses": (Case("Einsum", [(2, 3)], {"equation": "...a...->a"}), "none of letters with one ellipsis"),
     "extents differ": (Case("Einsum", [(2, 3), (4, 5)], {"equation": "ab,bc->ac"}), "has the extents 3 and 4"),
 }
 

@@ -31,6 +31,7 @@ TRANSFORMS = {
     "20": Case("DFT", [COMPLEX], opset=20, tolerance=1e-5),
     "20, axis": Case("DFT", [COMPLEX, None, i64(1)], opset=20, tolerance=1e-5),
     "20, shorter": Case("DFT", [COMPLEX, i64(8), i64(1)], opset=20, tolerance=1e-5),
+    "20, much shorter": Case("DFT", [(1, 50, 2), i64(3), i64(1)], opset=20, tolerance=1e-5),
     "20, onesided, odd": Case("DFT", [REAL, i64(11), i64(-3)], {"onesided": 1}, opset=20, tolerance=1e-5),
     "frames": Case("STFT", [(2, 90, 1), i64(10), None, i64(32)], opset=17, tolerance=1e-5),
     "frames, window": Case("STFT", [(2, 90, 1), i64(7), f(25)], opset=17, tolerance=1e-5),
@@ -90,6 +91,8 @@ REFUSED = {
     "coin tosses": (Case("Bernoulli", [(2, 3)]), "feed them as an input of the model"),
     "files of pictures": (Case("ImageDecoder", [Feed(np.zeros(9, np.uint8))], opset=20), "decode the picture before"),
     "a huge matrix": (Case("DFT", [(1, 1 << 14, 1)], opset=17), "at most 16777216 are made"),
+    "a huge signal": (Case("DFT", [(1, 1 << 23, 1), i64(2)], opset=17), "at most 16777216 are made"),
+    "a huge window": (Case("HannWindow", [i64(1 << 27)], opset=17), "at most 4194304 are made"),
     "a huge length": (Case("DFT", [(1, 8, 1), i64(1 << 40)], opset=17), "at most 16777216 are made"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +19,16 @@ _WINDOWS: dict[str, Sequence[float]] = {
     "HammingWindow": (25 / 46, 1 - 25 / 46, 0.0),
     "BlackmanWindow": (0.42, 0.5, 0.08),
 }
+LARGEST = 2**22
+"""Elements of a window or of all filters."""
 _MEL = 2595.0
 _CORNER_HERTZ = 700.0
+
+
+def _small(node: SourceNode, shape: Sequence[int]) -> tuple[int, ...]:
+    if math.prod(limit(node, shape)) > LARGEST:
+        raise node.unsupported(f"a constant of {math.prod(shape)} elements; at most {LARGEST} are made here")
+    return tuple(shape)
 
 
 def _typed(node: SourceNode, values: Array) -> Array:
@@ -32,7 +41,7 @@ def _typed(node: SourceNode, values: Array) -> Array:
 @folds(*_WINDOWS)
 def window(node: SourceNode, inputs: list[Any]) -> Array:
     """A window of the given size; periodic ones leave out the last value of a symmetric one."""
-    (size,) = limit(node, [int(inputs[0].reshape(-1)[0])])
+    (size,) = _small(node, [int(inputs[0].reshape(-1)[0])])
     period = size if node.integer("periodic", 1) else size - 1
     angle = 2 * np.pi * np.arange(size) / max(period, 1)
     first, second, third = _WINDOWS[node.kind]
@@ -44,7 +53,7 @@ def mel_weights(node: SourceNode, inputs: list[Any]) -> Array:
     """Triangles over the bins of a spectrum, evenly apart on the mel scale."""
     bands, length, rate = (int(v.reshape(-1)[0]) for v in inputs[:3])
     low, high = (_MEL * np.log10(1 + float(v.reshape(-1)[0]) / _CORNER_HERTZ) for v in inputs[3:5])
-    bins, _ = limit(node, [length // 2 + 1, bands])
+    bins, _ = _small(node, [length // 2 + 1, bands])
     mel = low + np.arange(bands + 2) * (high - low) / (bands + 2)
     hertz = _CORNER_HERTZ * (10 ** (mel / _MEL) - 1)
     edges = ((length + 1) * hertz // rate).astype(np.int64)

@@ -12,10 +12,11 @@ from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.masks import Band, Mask
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
 
+LARGEST = 2**26
+"""Elements of a mask that is made here: 8192 queries and keys."""
 QUERY, KEY, VALUE, MASK, PAST_KEY, PAST_VALUE, FILLED = range(7)
 
 
@@ -56,7 +57,7 @@ def _check(node: SourceNode, q: Tensor, k: Tensor, v: Tensor, heads: int, shared
 
 def _mask(ctx: Context, node: SourceNode, queries: int, keys: int, past: int) -> Mask:
     """Everything that hides a key: the mask given, causality, the window, and keys that are not there."""
-    limit(node, (queries, keys))
+    _limit(node, queries, keys)
     mask = Mask(queries, keys)
     if ctx.present(node, MASK):
         mask.apply(ctx, ctx.value(node, MASK))
@@ -69,9 +70,16 @@ def _mask(ctx: Context, node: SourceNode, queries: int, keys: int, past: int) ->
         return mask
     filled = ctx.value(node, FILLED)
     if isinstance(filled, np.ndarray):
-        limit(node, (filled.size, queries, keys))
+        _limit(node, filled.size, queries, keys)
         counts = [int(n) for n in filled.reshape(-1)]
         mask.allow(np.stack([band.known(queries, keys, n - queries) & (np.arange(keys) < n) for n in counts])[:, None])
     else:
         mask.flags += band.flags(ctx, queries, keys, ctx.reshape(filled, (filled.size, 1, 1, 1)))
     return mask
+
+
+def _limit(node: SourceNode, *shape: int) -> None:
+    if math.prod(shape) > LARGEST:
+        raise node.unsupported(
+            f"a mask of {list(shape)}, {math.prod(shape)} elements; at most {LARGEST} are made", "fix shorter sequences"
+        )

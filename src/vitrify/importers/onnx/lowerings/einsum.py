@@ -8,6 +8,7 @@ a diagonal: a slice with a step through two joined axes. Of two operands, the la
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -67,20 +68,27 @@ def _parsed(node: SourceNode, ranks: Sequence[int]) -> tuple[list[Labels], Label
     if len(texts) != len(ranks):
         raise node.problem(f"equation '{equation}' has {len(texts)} terms for {len(ranks)} inputs")
     terms: list[Labels] = []
-    for text, rank in zip(texts, ranks, strict=True):
+    for text, rank in zip((_letters(node, t) for t in texts), ranks, strict=True):
         hidden = rank - len(text.replace("...", ""))
-        if hidden < 0 or (hidden and "..." not in text) or text.count("...") > 1:
+        if hidden < 0 or (hidden and "..." not in text):
             raise node.problem(f"term '{text}' of the equation does not fit {rank} dimensions")
         terms.append(_labels(text, hidden))
     widest = max((sum(n.isdigit() for n in term) for term in terms), default=0)
     if not arrow:
         counts = Counter(n for term in terms for n in term)
         right = "..." * bool(widest) + "".join(sorted(n for n in counts if counts[n] == 1 and not n.isdigit()))
-    result = _labels(right, widest)
+    result = _labels(_letters(node, right), widest)
     known = {n for term in terms for n in term}
     if len(set(result)) < len(result) or not set(result) <= known:
         raise node.problem(f"equation '{equation}' asks for labels that are repeated or that no input has")
     return terms, result
+
+
+def _letters(node: SourceNode, text: str) -> str:
+    """A term, which is made of letters around one ellipsis."""
+    if not re.fullmatch(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*", text):
+        raise node.problem(f"term '{text}' of the equation is none of letters with one ellipsis")
+    return text
 
 
 def _labels(text: str, hidden: int) -> Labels:

@@ -21,6 +21,8 @@ from vitrify.ir import Tensor
 
 LONGEST = 256
 """Steps that are written out one by one; each is about ten operators."""
+LONGEST_AT_ONCE = 4096
+"""Steps of one product, whose causal mask has the square of it."""
 
 
 @lowering("CausalConvWithState")
@@ -93,14 +95,15 @@ def linear_attention(ctx: Context, node: SourceNode) -> None:
     q = scaled(ctx, q, node.number("scale") or 1 / math.sqrt(q.shape[2] // queries))
     state = float_input(ctx, node, 3) if ctx.present(node, 3) else None
     rule = node.string("update_rule", "gated_delta")
+    longest = LONGEST_AT_ONCE if rule == "linear" else LONGEST
+    if q.shape[1] > longest:
+        raise node.unsupported(
+            f"{q.shape[1]} steps; at most {longest} are converted", "fix a shorter sequence with --shape"
+        )
     if rule == "linear":
         return ctx.bind(node, *_at_once(ctx, q, k, v, state, heads))
     if rule not in ("gated", "delta", "gated_delta"):
         raise node.problem(f"update_rule '{rule}'; it is linear, gated, delta or gated_delta")
-    if q.shape[1] > LONGEST:
-        raise node.unsupported(
-            f"{q.shape[1]} steps; at most {LONGEST} are written out", "fix a shorter sequence with --shape"
-        )
     decay = ctx.emit(ops.Exp(), [ctx.tensor(node, 4)], aside=True) if "gated" in rule else None
     beta = ctx.tensor(node, 5) if "delta" in rule else None
     return ctx.bind(node, *_stepwise(ctx, (q, k, v), decay, beta, state, heads))

@@ -31,14 +31,17 @@ def _matrix(node: SourceNode, places: int, parts: int, length: int, inverse: boo
             f"a transform of {places} places to {length} as a matrix of {count} elements; at most {LARGEST} are made",
             "cut the transform off the model and feed it spectra",
         )
-    units: Array = np.eye(places)
+    units: Array = np.eye(min(places, length))  # what lies beyond the length is cut off
     signals: Any = units if parts == 1 else np.concatenate([units, 1j * units])
     if inverse and onesided:
         found = np.fft.irfft(signals, length, axis=-1)[..., None]
     else:
         spectrum = (np.fft.ifft if inverse else np.fft.fft)(signals, length, axis=-1)[:, :complex_rows]
         found = np.stack([spectrum.real, spectrum.imag], -1)
-    return np.asarray(found.reshape(parts, places, *found.shape[1:]).transpose(2, 3, 1, 0), np.float32)
+    used = found.reshape(parts, len(units), *found.shape[1:]).transpose(2, 3, 1, 0)
+    matrix = np.zeros((*used.shape[:2], places, parts), np.float32)
+    matrix[:, :, : len(units)] = used
+    return matrix
 
 
 @lowering("DFT")
