@@ -130,16 +130,16 @@ def averaged(ctx: Context, x: Tensor, window: Window, counted: Window) -> Tensor
 def _averaged(ctx: Context, x: Tensor, window: Window, counted: Window) -> Tensor:
     x, window = _cropped(ctx, x, window)
     size = x.shape[1:3]
-    counts = _counts(size, window, counted)
-    area = window.kernel[0] * window.kernel[1]
-    inside_only = np.array_equal(counts, _counts(size, window, window.unpadded()))
+    counts, inside = _counts(size, window, counted), _counts(size, window, window.unpadded())
+    inside_only = all(np.array_equal(a, b) for a, b in zip(counts, inside, strict=True))
     plain = window.dilations == (1, 1)
     if plain and window.is_padded and inside_only and window.is_same(size):
         return _pool(ctx, ops.AveragePool2D, x, window, Padding.SAME)  # SAME counts only what is inside
     padded = pad_picture(ctx, x, window.before, window.after)
     y = _pool(ctx, ops.AveragePool2D, padded, window, Padding.VALID) if plain else _mean_apart(ctx, padded, window)
-    if (counts != area).any():
-        y = ctx.emit(ops.Mul(), [y, (area / counts).astype(np.float32)[None, :, :, None]])
+    if any((side != kernel).any() for side, kernel in zip(counts, window.kernel, strict=True)):
+        factors = [(k / side).astype(np.float32) for side, k in zip(counts, window.kernel, strict=True)]
+        y = ctx.emit(ops.Mul(), [y, np.outer(*factors)[None, :, :, None]])
     return y
 
 
@@ -159,17 +159,18 @@ def _mean_apart(ctx: Context, x: Tensor, window: Window) -> Tensor:
     return ctx.emit(op, [x, weights, np.zeros(channels, np.float32)])
 
 
-def _counts(size: tuple[int, ...], window: Window, counted: Window) -> Array:
-    """How many elements each window divides by: those of the input, and of the pads in ``counted``."""
+def _counts(size: tuple[int, ...], window: Window, counted: Window) -> list[Array]:
+    """Along each axis, how many elements each window divides by: the input's, and those in the pads of ``counted``."""
     sides = []
-    for i in (0, 1):
-        inside = np.zeros(window.before[i] + size[i] + window.after[i])
+    for i, dilation in enumerate(window.dilations):
         before, after = min(counted.before[i], window.before[i]), min(counted.after[i], window.after[i])
-        inside[window.before[i] - max(before, 0) : window.before[i] + size[i] + max(after, 0)] = 1
-        starts = np.arange(0, len(inside) - window.reach[i] + 1, window.strides[i])
-        taps = starts[:, None] + np.arange(window.kernel[i]) * window.dilations[i]
-        sides.append(inside[taps].sum(1))
-    return np.outer(sides[0], sides[1])
+        first, end = window.before[i] - max(before, 0), window.before[i] + size[i] + max(after, 0)
+        padded = window.before[i] + size[i] + window.after[i]
+        starts = np.arange(0, padded - window.reach[i] + 1, window.strides[i])
+        # A window's taps are start + tap * dilation; those below an edge are ceil((edge - start) / dilation).
+        below = [np.clip(-((starts - edge) // dilation), 0, window.kernel[i]) for edge in (first, end)]
+        sides.append(below[1] - below[0])
+    return sides
 
 
 def norm(ctx: Context, x: Tensor, window: Window, p: int) -> Tensor:

@@ -11,6 +11,7 @@ from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.window import Window, float_input, window_of
 from vitrify.importers.onnx.pools import averaged, largest, norm, powered, rooted
 from vitrify.importers.onnx.registry import lowering
+from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.importers.onnx.winners import winners
 from vitrify.ir import DType, Tensor
@@ -65,11 +66,18 @@ def max_pool(ctx: Context, node: SourceNode) -> None:
     ctx.bind(node, *results)
 
 
+def _check_weights(node: SourceNode, x: Tensor, window: Window) -> None:
+    """Dilated means are convolutions, whose weights must not outgrow memory."""
+    if max(window.dilations) > 1:
+        limit(node, (x.shape[1], *window.kernel))
+
+
 @lowering("AveragePool")
 def average_pool(ctx: Context, node: SourceNode) -> None:
     """The mean under a window, with or without the pads."""
     x = float_input(ctx, node, 0, _RANKS)
     window, declared = _window(ctx, node, x)
+    _check_weights(node, x, window)
     counted = declared if node.integer("count_include_pad") else declared.unpadded()
     ctx.bind(node, _spatial(ctx, averaged(ctx, ctx.as_picture(x), window, counted), len(x.shape)))
 
@@ -79,6 +87,7 @@ def lp_pool(ctx: Context, node: SourceNode) -> None:
     """The p-norm under a window."""
     x = float_input(ctx, node, 0, _RANKS)
     window, _ = _window(ctx, node, x)
+    _check_weights(node, x, window)
     ctx.bind(node, _spatial(ctx, norm(ctx, ctx.as_picture(x), window, _p(node)), len(x.shape)))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.formulas import cast, number, step
@@ -23,8 +25,8 @@ def power(ctx: Context, node: SourceNode) -> None:
     """x ** y in x's type; the common constant exponents become cheaper operators."""
     x = ctx.tensor(node, 0)
     exponent = ctx.array(node, 1)
-    if exponent is not None and exponent.size == 1 and exponent.ndim <= len(x.shape):
-        short = _shortcut(ctx, x, float(exponent.reshape(())))
+    if exponent is not None and exponent.size and (exponent == exponent.flat[0]).all() and _fits(x, exponent.shape):
+        short = _shortcut(ctx, x, float(exponent.flat[0]))
         if short is not None:
             return ctx.bind(node, short)
     y = ctx.tensor(node, 1)
@@ -37,6 +39,11 @@ def power(ctx: Context, node: SourceNode) -> None:
         return ctx.bind(node, ctx.emit(ops.Pow(), [x, cast(ctx, y, DType.INT32)]))
     wide = step(ctx, ops.Pow, cast(ctx, x, DType.INT32), cast(ctx, y, DType.INT32))
     return ctx.bind(node, _back(ctx, wide, x.dtype))
+
+
+def _fits(x: Tensor, shape: Sequence[int]) -> bool:
+    """True when a tensor of ``shape`` broadcasts to that of ``x``."""
+    return len(shape) <= len(x.shape) and all(a in (1, b) for a, b in zip(shape[::-1], x.shape[::-1], strict=False))
 
 
 def _shortcut(ctx: Context, x: Tensor, exponent: float) -> Tensor | None:

@@ -33,6 +33,9 @@ def _reduce(ctx: Context, node: SourceNode, x: Tensor, op: Callable[..., Operato
     axes = _axes(ctx, node, x)
     if axes is None:
         return x
+    if all(x.shape[axis] == 1 for axis in axes):
+        kept = [d for i, d in enumerate(x.shape) if node.integer("keepdims", 1) or i not in axes]
+        return ctx.reshape(x, kept)  # one element is its own sum, mean, product and extreme
     return ctx.emit(op(keep_dims=bool(node.integer("keepdims", 1))), [x, axes])
 
 
