@@ -183,3 +183,37 @@ print(found["s"].dtype.name, found["s"].tolist())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "bfloat16 [1.0, 2.5]\n"
+
+
+def codes(name: str) -> tuple[Array, onnx.TensorProto]:
+    """Every code of the type, as `ml_dtypes` reads it, and as a constant."""
+    bits = 4 if name.startswith("float4") else 8
+    array = np.arange(2**bits, dtype=np.uint8).view(getattr(ml_dtypes, name))
+    data = array.view(np.uint8)
+    packed = (data[::2] | data[1::2] << 4).astype(np.uint8) if bits == 4 else data
+    return array.astype(np.float32), helper.make_tensor("c", NUMBERS[name], array.shape, packed.tobytes(), raw=True)
+
+
+@pytest.mark.parametrize("name", [*SMALL_FLOATS, "float8_e8m0fnu"])
+@pytest.mark.parametrize("form", ["initializer", "constant"])
+def test_small_floats_are_read(name: str, form: str, tmp_path: Path) -> None:
+    wanted, constant = codes(name)
+    cast = helper.make_node("Cast", ["c"], ["f"], to=TensorProto.FLOAT)
+    where = helper.make_node("Where", ["x", "f", "z"], ["y"])
+    x = np.ones(wanted.shape, np.bool_)
+    nodes = [helper.make_node("Constant", [], ["c"], value=constant)] if form == "constant" else []
+    proto = model([*nodes, cast, where], {"x": x}, {"z": np.zeros(1, np.float32)}, ["y"], 25)
+    if form == "initializer":
+        proto.graph.initializer.append(constant)
+    np.testing.assert_array_equal(by_litert(imported(proto, tmp_path), {"x": x})["y"], wanted)
+
+
+def test_a_cast_like_a_constant_of_few_bits(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("CastLike", ["x", "c"], ["s"]),
+        helper.make_node("Cast", ["s"], ["y"], to=TensorProto.FLOAT),
+    ]
+    x = np.float32([1.05, 300, 1e6])
+    proto = model(nodes, {"x": x}, {}, ["y"], 25)
+    proto.graph.initializer.append(codes("float8_e4m3fn")[1])
+    np.testing.assert_array_equal(by_litert(imported(proto, tmp_path), {"x": x})["y"], np.float32([1, 288, 448]))

@@ -52,6 +52,7 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int] | int],
     extents, notes = static_shapes(source.graph, shapes, source.metadata)
     walk = _Walk(Context(Graph(source.graph.name or "main"), source.opset))
     walk.context.declared.update(types)
+    walk.context.declared.update(source.types)
     walk.inputs(source.graph, extents)
     walk.context.values.update(constants)
     walk.run(source.graph)
@@ -229,7 +230,7 @@ def _missing(kind: str, nodes: list[SourceNode], opset: int) -> Finding:
     names = ", ".join(f"'{n.label}'" for n in nodes[:SHOWN_NODES])
     more = f" and {len(nodes) - SHOWN_NODES} more" if len(nodes) > SHOWN_NODES else ""
     count = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
-    why = "" if "::" not in kind else "only ONNX's own operators (domain ai.onnx) are converted"
+    why = "" if "::" not in kind else "besides ONNX's own operators, those of ONNX Runtime that are made of them are converted"
     if nodes[0].inside is not None:
         why = f"{nodes[0].inside.kind} is made of it: {nodes[0].shown}"
     return Finding(

@@ -42,13 +42,15 @@ class SmallFloat:
     """A float of a few bits.
 
     ``digits`` counts the bits of the mantissa with the leading one, ``least`` is the exponent of the smallest normal
-    number, ``most`` the largest finite value. ``infinite``: beyond it lie infinities, else NaN.
+    number, ``most`` the largest finite value. ``infinite``: beyond it lie infinities, else NaN. ``unsigned_zero``: the
+    code of -0 is NaN's.
     """
 
     digits: int
     least: int
     most: float
     infinite: bool = False
+    unsigned_zero: bool = False
 
     @property
     def step(self) -> float:
@@ -58,9 +60,9 @@ class SmallFloat:
 
 SMALL_FLOATS = {
     "float8_e4m3fn": SmallFloat(4, -6, 448.0),
-    "float8_e4m3fnuz": SmallFloat(4, -7, 240.0),
+    "float8_e4m3fnuz": SmallFloat(4, -7, 240.0, unsigned_zero=True),
     "float8_e5m2": SmallFloat(3, -14, 57344.0, infinite=True),
-    "float8_e5m2fnuz": SmallFloat(3, -15, 57344.0),
+    "float8_e5m2fnuz": SmallFloat(3, -15, 57344.0, unsigned_zero=True),
     "float4_e2m1fn": SmallFloat(2, 0, 6.0),
 }
 SMALL_INTEGERS = {"int4": 4, "int2": 2, "uint4": 4, "uint2": 2}

@@ -8,6 +8,7 @@ from typing import Any
 
 from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
 from vitrify.core.findings import Finding
+from vitrify.importers.onnx.packed import BITS
 from vitrify.importers.onnx.source import (
     AttributeReference,
     FunctionKey,
@@ -50,6 +51,7 @@ def read(path: Path) -> SourceModel:
         text(proto.doc_string),
         {text(p.key): text(p.value) for p in proto.metadata_props},
         functions,
+        reader.types,
     )
 
 
@@ -116,6 +118,7 @@ class Reader:
     def __init__(self, folder: Path, opset: int) -> None:
         self.folder = folder
         self.opset = opset
+        self.types: dict[str, str] = {}
         self.findings: list[Finding] = []
         self._inside = 0  # how deep in subgraphs, which may hand sequences and optionals on
 
@@ -169,9 +172,12 @@ class Reader:
         self.opset = outer
         return SourceFunction(body, defaults.attributes)
 
-    def _tensor(self, proto: Any, into: dict[str, Any], name: str, raw: Array | None = None) -> None:
+    def _tensor(self, proto: Any, into: dict[str, Any], name: str, raw: Array | None = None, of: str = "") -> None:
+        """Put the tensor ``into`` something under ``name``; ``of`` is the value that it is, when that has another."""
         try:
             into[name] = to_array(proto, self.folder, raw)
+            if proto.data_type in BITS:
+                self.types[of or name] = NAMES[proto.data_type]
         except ModelError as error:
             self.findings += error.findings
 
@@ -229,7 +235,7 @@ class Reader:
         if proto.ref_attr_name:
             node.attributes[name] = AttributeReference(text(proto.ref_attr_name))
         elif kind == _TENSOR:
-            self._tensor(proto.t, node.attributes, name)
+            self._tensor(proto.t, node.attributes, name, of=node.outputs[0] if node.outputs else "")
         elif kind == _GRAPH:
             self._inside += 1
             node.attributes[name] = self.graph(proto.g)

@@ -172,7 +172,10 @@ FunctionKey = tuple[str, str, str]
 
 @dataclass
 class SourceModel:
-    """An ONNX file's content. ``functions`` holds the model's own."""
+    """An ONNX file's content.
+
+    ``functions`` holds the model's own, ``types`` the element types of constants that are held in wider ones.
+    """
 
     path: str
     graph: SourceGraph
@@ -181,6 +184,7 @@ class SourceModel:
     description: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
     functions: dict[FunctionKey, SourceFunction] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
 
 
 def constant_value(node: SourceNode) -> Array | None:
