@@ -95,13 +95,6 @@ CASES: dict[str, tuple[str, list[Array | None], dict[str, Any], int]] = {
     "reduce l2": ("ReduceL2", [F], {"axes": [0, 2]}, 17),
     "reduce squares": ("ReduceSumSquare", [F], {"axes": [1], "keepdims": 0}, 17),
     "softmax": ("Softmax", [F], {"axis": 1}, 17),
-    "dequantize": ("DequantizeLinear", [N.astype(np.int8), np.array(0.05, np.float32), np.array(3, np.int8)], {}, 17),
-    "dequantize per axis": (
-        "DequantizeLinear",
-        [N.astype(np.uint8), f32(0.1, 0.2, 0.3), np.array([1, 2, 250], np.uint8)],
-        {"axis": 1},
-        17,
-    ),
     "arg max": ("ArgMax", [N], {"axis": 1, "keepdims": 0}, 17),
     "exp": ("Exp", [F], {}, 17),
     "resize cubic": ("Resize", [P, None, f32(1, 1, 1.5, 2.3)], {"mode": "cubic"}, 17),

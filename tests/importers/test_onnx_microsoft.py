@@ -119,6 +119,11 @@ CASES = {
     "4-bit weights, zero points": Fused("MatMulNBits", [(2, 32), BYTES.reshape(8, 2, 16)[:, :, :8], f32(16, low=0.01),
                                                         BYTES[:8]],
                                         {"K": 32, "N": 8, "bits": 4, "block_size": 16}, least_db=100),
+    "quantized attention": Fused(
+        "QAttention", [Feed(np.random.default_rng(1).integers(0, 256, (2, 5, 8)).astype(np.uint8)),
+                       np.random.default_rng(2).integers(-127, 128, (8, 24)).astype(np.int8), f32(24),
+                       np.array(0.02, np.float32), np.array(0.01, np.float32), MASK, np.array(120, np.uint8),
+                       np.array(0, np.int8)], {"num_heads": 2}, least_db=100),
     "expand dims": Fused("ExpandDims", [(2, 3), np.array(1, np.int32)]),
     "pad": Fused("Pad", [(2, 3), np.array([0, 1, 1, 0], np.int64), np.array(0.5, np.float32)]),
     "gather nd": Fused("GatherND", [(3, 4), np.array([[0, 1], [2, 3]], np.int64)]),

@@ -53,7 +53,7 @@ def _quality(record: RunRecord) -> str:
     worst = record.verify_int8.lowest()
     kind = "" if record.int8_model is None else record.int8_model.kind
     numbers = _NUMBERS.get(kind, "INT8")
-    other = "float" if record.float_model is not None else "the source's"
+    other = "the source's" if record.stages and record.float_model is None else "float"
     if worst is None:
         return f"{numbers} answers equal {other}"
     return f"{numbers} answers follow {other} with at least {worst} SQNR ({worst.name})"

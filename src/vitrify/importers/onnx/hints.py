@@ -1,14 +1,8 @@
 """What helps where an operator is not supported: the change at the source that avoids it."""
 
-_QUANTIZED = "give the float model: Vitrify quantizes it itself"
 _RANDOM = "no TFLite kernel makes random numbers: draw them outside and feed them as an input of the model"
 
 HINTS = {
-    "QuantizeLinear": _QUANTIZED,
-    "DequantizeLinear": _QUANTIZED,
-    "DynamicQuantizeLinear": _QUANTIZED,
-    "QLinearConv": _QUANTIZED,
-    "QLinearMatMul": _QUANTIZED,
     **dict.fromkeys(
         ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial"), _RANDOM
     ),

@@ -150,3 +150,17 @@ def rotary_embedding(w: Writer, node: SourceNode) -> str:
     if apart:
         y = w.add("Reshape", w.add("Transpose", y, perm=[0, 2, 1, 3]), w.constant([0, 0, -1]))
     return y
+
+
+@expansion("com.microsoft::QAttention")
+def quantized_attention(w: Writer, node: SourceNode) -> str:
+    """Attention of quantized values and weights; what it gives is real."""
+    _refuse(w, node, {8: "past keys and values"}, 1)
+    scale = w.known(4, "the scale of the weights")
+    x = w.add("DequantizeLinear", w.needed(0), w.needed(3), *([w.name(6)] if w.has(6) else []))
+    kernel = w.add("DequantizeLinear", w.needed(1), w.needed(4), *([w.name(7)] if w.has(7) else []),
+                   axis=-1 if scale.size > 1 else None)
+    y = w.add("Add", w.add("MatMul", x, kernel), w.needed(2))
+    q = w.add("Split", y, outputs=3, axis=-1, num_outputs=3, opset=18)
+    mask = _masks(w, node, 5, len(node.inputs)) if w.has(5) else ""
+    return _attend(w, node, (q, f"{q}:1", f"{q}:2"), mask, node.integer("num_heads"))
