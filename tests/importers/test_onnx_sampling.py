@@ -198,6 +198,12 @@ REFUSED = {
         Case("GridSample", [(1, 512, 4, 4), Feed(np.zeros((1, 512, 512, 2), np.float32))], {}, 16),
         "262144 points of 4 taps would take 536,870,912 elements.*at most 268,435,456",
     ),
+    "long axis": (Case("Resize", [(1, 1, 1), None, None, i64(1, 1, 2**28)], {}, 19), "at most 16,777,216 places"),
+    "many points": (Case("AffineGrid", [(1, 2, 3), i64(1, 1, 2**14, 2**14)], {}, 20), "at most 8,388,608 points"),
+    "many samples": (
+        Case("RoiAlign", [(1, 3, 7, 8), ROIS, i64(0, 0, 0, 0)], {**SIZE, "output_width": 2**30}, 16),
+        "at most 4096 on a side",
+    ),
     "corners with an odd scale": (
         resized("linear", None, [0.6, 0.6], coordinate_transformation_mode="align_corners"),
         "the specification divides by that number, ONNX Runtime by the rounded one",

@@ -9,6 +9,9 @@ import numpy as np
 
 from vitrify.importers.onnx.source import Array, SourceNode
 
+MAX_PLACES = 2**24
+"""Of one axis of the output: what is computed for each of them must not take all memory."""
+
 
 def is_old(node: SourceNode) -> bool:
     """True for the forms before operator set 11, which have scales only and no coordinate modes."""
@@ -44,6 +47,8 @@ def extents(node: SourceNode, shape: Sequence[int], inputs: Sequence[Any]) -> tu
             result[axis], factors[axis] = int(np.floor(np.float32(shape[axis]) * np.float32(value))), float(value)
     if min(result) < 1 or min(factors) <= 0:
         raise node.problem(f"its output would be {result}")
+    if max(result) > MAX_PLACES:
+        raise node.unsupported(f"its output would be {result}; at most {MAX_PLACES:,} places of an axis are made")
     return result, factors
 
 

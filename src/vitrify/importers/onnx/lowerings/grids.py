@@ -18,6 +18,8 @@ from vitrify.ir import DType, Tensor
 
 _MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest", "bicubic": "cubic", "cubic": "cubic"}
 _PADDINGS = ("zeros", "border", "reflection")
+MAX_POINTS = 2**23
+"""Of a grid made at import: each is several numbers on the way."""
 
 
 @lowering("GridSample")
@@ -59,7 +61,8 @@ def affine_grid(ctx: Context, node: SourceNode) -> None:
     axes = len(size) - 2
     if axes not in (2, 3) or theta.shape != (size[0], axes, axes + 1):
         raise node.problem(f"maps {theta.type} do not fit the size {size}")
-    limit(node, [*size[2:], axes + 1])
+    if int(np.prod(limit(node, size[2:]), dtype=np.int64)) > MAX_POINTS:
+        raise node.unsupported(f"a grid of {size[2:]}; at most {MAX_POINTS:,} points are made")
     aligned = bool(node.integer("align_corners"))
     lines = [_line(extent, aligned) for extent in size[2:]]
     places = [*reversed(np.meshgrid(*lines, indexing="ij")), np.ones(size[2:])]

@@ -19,6 +19,9 @@ from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor
 
+MAX_SAMPLES = 4096
+"""Along one side of a region."""
+
 
 @dataclass
 class Samples:
@@ -46,6 +49,9 @@ def roi_align(ctx: Context, node: SourceNode) -> None:
     default = "half_pixel" if node.opset >= 16 else "output_half_pixel"
     half = node.string("coordinate_transformation_mode", default) == "half_pixel"
     bins = node.integer("output_height", 1), node.integer("output_width", 1)
+    if min(bins) < 1 or max(bins) * ratio > MAX_SAMPLES:
+        text = f"{bins[0]} x {bins[1]} bins of {ratio} samples; at most {MAX_SAMPLES} on a side are read"
+        raise node.unsupported(text)
     rows, columns = (_samples(ctx, node, rois, x, axis, bins[axis], ratio, half) for axis in (0, 1))
     lower = _means if mode == "avg" else _maxima
     ctx.bind(node, ctx.channel_first(lower(ctx, node, ctx.channel_last(x), rows, columns)))
