@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
+import onnx.parser
 import pytest
 from onnx import helper
 from onnx_makers import by_litert, by_runtime, model, saved, sqnr_db
@@ -185,3 +187,51 @@ def test_refusal(name: str, tmp_path: Path) -> None:
     options, error, message = REFUSED[name]
     with pytest.raises(error, match=message):
         load(saved(recurrent(**options)[0], tmp_path))
+
+
+ZEROS = {
+    "ConstantOfShape": """s = Shape <start = 1, end = 2> (x) d = Concat <axis = 0> (one, s, size)
+        z = ConstantOfShape (d)""",
+    "Expand": """s = Shape <start = 1, end = 2> (x) d = Concat <axis = 0> (one, s, size) z = Expand (nought, d)""",
+}
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_zeros_of_a_computed_shape_are_no_state(name: str, tmp_path: Path) -> None:
+    proto, _ = recurrent("LSTM", state="zeros", outputs="y")
+    extra = onnx.parser.parse_graph(
+        f"g (float[6,3,5] x) => (float[1,3,4] z) <int64[1] one = {{1}}, int64[1] size = {{4}}, float nought = {{0}}> "
+        f"{{ {ZEROS[name]} }}")
+    layer = proto.graph.node.pop()
+    layer.input[5] = layer.input[6] = "z"
+    proto.graph.node.extend([*extra.node, layer])
+    proto.graph.initializer.extend(extra.initializer)
+    loaded = load(saved(proto, tmp_path))
+    optimize(loaded, input_layout="nchw", output_layout="nchw")
+    assert Counter(n.op.kind for n in loaded.main) == {"UNIDIRECTIONAL_SEQUENCE_LSTM": 1, "RESHAPE": 1}
+
+
+@pytest.mark.parametrize(("batch", "reshapes"), [(1, 2), (3, 0)], ids=["batch 1", "batch 3"])
+def test_exported_layers_keep_no_transposes(batch: int, reshapes: int, tmp_path: Path) -> None:
+    """Two bidirectional layers, batch first, as PyTorch exports them."""
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[{batch},6,5] x) => (float[{batch},6,8] y) <int64[3] flat = {{0, 0, -1}}> {{
+        xt = Transpose <perm = [1, 0, 2]> (x)
+        a = LSTM <hidden_size = 4, direction = "bidirectional"> (xt, w0, r0, b0)
+        at = Transpose <perm = [0, 2, 1, 3]> (a) af = Reshape (at, flat)
+        b = LSTM <hidden_size = 4, direction = "bidirectional"> (af, w1, r1, b1)
+        bt = Transpose <perm = [0, 2, 1, 3]> (b) bf = Reshape (bt, flat)
+        y = Transpose <perm = [1, 0, 2]> (bf) }}"""
+    proto = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(6)
+    shapes = {"w0": (2, 16, 5), "r0": (2, 16, 4), "b0": (2, 32), "w1": (2, 16, 8), "r1": (2, 16, 4), "b1": (2, 32)}
+    proto.graph.initializer.extend(
+        onnx.numpy_helper.from_array(rng.uniform(-0.8, 0.8, s).astype(np.float32), n) for n, s in shapes.items())
+    given = {"x": rng.uniform(-2, 2, (batch, 6, 5)).astype(np.float32)}
+    path = saved(proto, tmp_path)
+    loaded = load(path)
+    optimize(loaded, input_layout="nchw", output_layout="nchw")
+    found = Counter(n.op.kind for n in loaded.main)
+    assert found.pop("RESHAPE", 0) == reshapes
+    assert found == {"UNIDIRECTIONAL_SEQUENCE_LSTM": 4, "REVERSE_V2": 4, "CONCATENATION": 2}
+    assert sqnr_db(by_litert(loaded, given)["y"], by_runtime(path, given)["y"]) > 100
