@@ -13,7 +13,7 @@ import pytest
 from onnx import helper
 from onnx_makers import Array, Feed, by_litert, by_runtime, imported, model, saved, sqnr_db
 
-from vitrify.core.errors import UnsupportedError
+from vitrify.core.errors import ModelError, UnsupportedError
 from vitrify.importers import load
 from vitrify.passes import optimize
 
@@ -201,7 +201,14 @@ def test_refused(case: Fused, reason: str, tmp_path: Path) -> None:
     """What has no form is refused by the node's name, with the reason."""
     with pytest.raises(UnsupportedError, match=reason) as caught:
         imported(case.proto(), tmp_path)
-    assert any("the node" in finding.where for finding in caught.value.findings)
+    assert ["the node" in finding.where for finding in caught.value.findings] == [True]
+
+
+def test_damaged_weights_are_an_error(tmp_path: Path) -> None:
+    """Weights that do not fit the attributes are told of, by the node's name."""
+    case = Fused("MatMulNBits", [(2, 32), BYTES[:251], f32(16)], {"K": 32, "N": 8, "bits": 4, "block_size": 16})
+    with pytest.raises(ModelError, match="the node"):
+        imported(case.proto(), tmp_path)
 
 
 def test_tells_of_widened_weights(tmp_path: Path) -> None:

@@ -213,9 +213,9 @@ PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]]
     ),
     "no operator set": (no_opset, ModelError, "does not say which ONNX operator set"),
     "foreign domain": (
-        lambda: model([helper.make_node("CropAndResize", ["x"], ["y"], "f", domain="com.microsoft")], {"x": X}, {}, ["y"]),
+        lambda: model([helper.make_node("CDist", ["x"], ["y"], "f", domain="com.microsoft")], {"x": X}, {}, ["y"]),
         UnsupportedError,
-        "com.microsoft::CropAndResize is not supported: 1 node",
+        "com.microsoft::CDist is not supported: 1 node",
     ),
     "beyond int32": (
         lambda: model([node("Add", ["i", "c"], ["y"])], {"i": np.ones(1, np.int64)}, {"c": np.array([2**40])}, ["y"]),

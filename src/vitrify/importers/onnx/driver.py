@@ -102,9 +102,11 @@ class _Walk:
     def run(self, graph: SourceGraph) -> None:
         """Fold or lower every node that the outputs depend on."""
         self.context.findings += undo_dynamic(graph)
-        findings, errors = expand(graph)
+        findings, failed = expand(graph)
         self.context.findings += findings
-        self.errors += errors
+        for node, error in failed:
+            self.errors.append(error)
+            self._poison(node)
         wrap_stepped(graph)
         shift_unsigned(graph)
         for name, array in graph.constants.items():
@@ -230,7 +232,7 @@ def _missing(kind: str, nodes: list[SourceNode], opset: int) -> Finding:
     names = ", ".join(f"'{n.label}'" for n in nodes[:SHOWN_NODES])
     more = f" and {len(nodes) - SHOWN_NODES} more" if len(nodes) > SHOWN_NODES else ""
     count = f"{len(nodes)} node{'s' if len(nodes) > 1 else ''}"
-    why = "" if "::" not in kind else "besides ONNX's own operators, those of ONNX Runtime that are made of them are converted"
+    why = "" if "::" not in kind else "of other domains, ONNX Runtime's operators that are made of ONNX's are converted"
     if nodes[0].inside is not None:
         why = f"{nodes[0].inside.kind} is made of it: {nodes[0].shown}"
     return Finding(

@@ -12,6 +12,7 @@ import numpy as np
 
 from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding
+from vitrify.importers.onnx.checks import needed
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceNode
 
 OPSET = 17
@@ -139,14 +140,18 @@ def expansion(*kinds: str) -> Callable[[Expansion], Expansion]:
     return register
 
 
-def expand(graph: SourceGraph) -> tuple[list[Finding], list[VitrifyError]]:
-    """Write out every node that has an expansion, in place; returns what is worth telling and what did not do."""
+def expand(graph: SourceGraph) -> tuple[list[Finding], list[tuple[SourceNode, VitrifyError]]]:
+    """Write out every needed node that has an expansion, in place.
+
+    Returns:
+        What is worth telling, and the nodes that could not be written out, which are left out of the graph, with why.
+    """
     if not any(node.full_kind in EXPANSIONS for node in graph.nodes):
         return [], []
     findings: list[Finding] = []
-    errors: list[VitrifyError] = []
+    failed: list[tuple[SourceNode, VitrifyError]] = []
     nodes: list[SourceNode] = []
-    for node in graph.nodes:
+    for node in needed(graph):
         write = EXPANSIONS.get(node.full_kind)
         if write is None:
             nodes.append(node)
@@ -157,7 +162,8 @@ def expand(graph: SourceGraph) -> tuple[list[Finding], list[VitrifyError]]:
             nodes += writer.result([names] if isinstance(names, str) else names)
             findings += writer.findings
         except VitrifyError as error:
-            errors.append(error)
-            nodes.append(node)
+            failed.append((node, error))
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            failed.append((node, node.problem(f"its inputs and attributes do not fit each other: {error}")))
     graph.nodes[:] = nodes
-    return findings, errors
+    return findings, failed

@@ -50,7 +50,9 @@ class _Steps:
         if self.block:
             if values.ndim != len(shape):
                 raise self.node.problem(f"scales {list(values.shape)} per block for a tensor {list(shape)}")
-            return np.take(np.repeat(values, self.block, axis), np.arange(shape[axis]), axis)
+            if self.block < 1 or (shape[axis] - 1) // self.block >= values.shape[axis]:
+                raise self.node.problem(f"blocks of {self.block} with scales {list(values.shape)} for {list(shape)}")
+            return np.take(values, np.arange(shape[axis]) // self.block, axis)
         if values.size != shape[axis]:
             raise self.node.problem(f"{values.size} scales for {shape[axis]} indices of axis {axis}")
         spread = [1] * len(shape)
