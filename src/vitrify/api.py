@@ -43,29 +43,40 @@ Dims = Mapping[str, int]
 Values = Mapping[str, int | float | list[int | float]]
 
 
-def load(path: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
+def load(source: str | Path | object, example_inputs: Sequence[Any] | Mapping[str, Any] | None = None, *,
+         shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None, trust: bool = False,
          io_layout: Layout = "nhwc") -> Model:
-    """Load a model file of any format, cleaned up, with channels last inside.
+    """Load a model of any format, cleaned up, with channels last inside.
 
     Args:
-        path: an ONNX or TFLite file; it is never written to.
+        source: a file (ONNX, TFLite, PyTorch's .pt2 or .pt, Keras) or a SavedModel folder, never written to; or a
+            PyTorch module, exported program or script module in memory.
+        example_inputs: tensors that a module in memory is exported with, by position or by name.
         shapes: fixed shapes of inputs by name; "" stands for the only input.
         dims: extents of named dimensions, such as ``{"batch": 1}``, wherever an input uses them.
         values: constants to put in the place of inputs, such as a sample rate.
+        trust: load a file that runs code of its own, such as a pickled PyTorch module.
         io_layout: the layout of the model's own inputs and outputs, as a file of it will have them.
     Raises:
         VitrifyError: the file is no model, or something in it is not supported.
     """
-    from vitrify.pipeline.convert import float_model
+    from vitrify.pipeline.convert import float_model, module_model
     from vitrify.pipeline.files import existing
 
-    model, _ = float_model(existing(_path(path)), _conversion(shapes, io_layout, values, dims), Silent())
+    options = _conversion(shapes, io_layout, values, dims, trust)
+    if not isinstance(source, str | Path):
+        return module_model(source, example_inputs, options)
+    if example_inputs is not None:
+        raise UsageError.of("call.example-inputs", "example inputs belong to a module in memory, a file was given",
+                            help="leave them out; shapes={...} fixes the shapes of a file's inputs")
+    model, _ = float_model(existing(_path(source)), options, Silent())
     return model
 
 
 def quantize(model: Source, *, data: str | Path | None = None, samples: int | None = None,
              random_calibration: bool = False, preprocess: Preprocess | None = None, recipe: Recipe | None = None,
-             shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None) -> Model:
+             shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
+             trust: bool = False) -> Model:
     """Return the full-integer int8 form of a float model; the model itself is not changed.
 
     Args:
@@ -75,7 +86,7 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
         random_calibration: calibrate on random values instead; the answers then mean nothing.
         preprocess: how a picture becomes an input.
         recipe: what is quantized how.
-        shapes, dims, values: as for ``load``, when ``model`` is a file.
+        shapes, dims, values, trust: as for ``load``, when ``model`` is a file.
     Raises:
         VitrifyError: an operator has no int8 form, or the data does not fit.
     """
@@ -87,7 +98,7 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
 
     given = _data(data, samples, random_calibration, preprocess)
     given.require("calibration")
-    source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values)
+    source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values, trust=trust)
     chosen = recipe or quant.Recipe()
     unroll_sequences(source := copy_model(source))
     with temporary_folder() as folder:
@@ -98,20 +109,24 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
 
 
 def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = None, dims: Dims | None = None,
-        values: Values | None = None) -> dict[str, Array]:
+        values: Values | None = None, trust: bool = False) -> dict[str, Array]:
     """Run a model once: takes and returns what the source model takes and returns, whatever became of it inside.
 
-    ``shapes``, ``dims`` and ``values`` are as for ``load``, for an ONNX file.
+    ``shapes``, ``dims``, ``values`` and ``trust`` are as for ``load``, when ``model`` is a file.
 
     Raises:
         VitrifyError: an input is missing or does not fit, or the runtime refuses the model.
     """
-    from vitrify import runtimes
+    from contextlib import ExitStack
 
-    sizes = _conversion(shapes, dims=dims).sizes
-    opened = runtimes.open(model if isinstance(model, Model) else _path(model), shapes=sizes, values=values,
-                           kernels="optimized")
-    with opened as runtime:
+    from vitrify import runtimes
+    from vitrify.pipeline.exchange import exchanged
+
+    options = _conversion(shapes, values=values, dims=dims, trust=trust)
+    with ExitStack() as stack:
+        source: Model | Path = model if isinstance(model, Model) else stack.enter_context(
+            exchanged(_path(model), options, Silent()))[0]
+        runtime = stack.enter_context(runtimes.open(source, shapes=options.sizes, values=values, kernels="optimized"))
         given: object = inputs
         if not isinstance(given, Mapping):
             names = ", ".join(f"'{binding.name}'" for binding in runtime.interface.inputs)
@@ -145,7 +160,7 @@ def compile(model: Source, target: str, output: str | Path) -> CompileResult:
 
 
 def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,
-            values: Values | None = None, io_layout: Layout = "nhwc") -> ConvertResult:
+            values: Values | None = None, trust: bool = False, io_layout: Layout = "nhwc") -> ConvertResult:
     """Convert a model file to float TFLite and write ``output``.
 
     Raises:
@@ -153,12 +168,12 @@ def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = No
     """
     from vitrify.pipeline.convert import convert_file
 
-    return _named(convert_file(_path(model), _output(output), _conversion(shapes, io_layout, values, dims)), "convert")
+    return _named(convert_file(_path(model), _output(output), _conversion(shapes, io_layout, values, dims, trust)), "convert")
 
 
 def verify(*models: Source, data: str | Path | None = None, samples: int | None = None, random_inputs: bool = False,
            preprocess: Preprocess | None = None, shapes: Shapes | None = None, dims: Dims | None = None,
-           values: Values | None = None) -> VerifyResult:
+           values: Values | None = None, trust: bool = False) -> VerifyResult:
     """Run forms of one model on the same inputs and compare each with the first.
 
     Raises:
@@ -171,7 +186,7 @@ def verify(*models: Source, data: str | Path | None = None, samples: int | None 
     with ExitStack() as stack:
         paths = [stack.enter_context(_file(model)) for model in models]
         given = _data(data, samples, random_inputs, preprocess)
-        return _named(verify_files(paths, given, _conversion(shapes, values=values, dims=dims)), "verify")
+        return _named(verify_files(paths, given, _conversion(shapes, values=values, dims=dims, trust=trust)), "verify")
 
 
 def inspect(path: str | Path) -> InspectResult:
@@ -187,7 +202,7 @@ def inspect(path: str | Path) -> InspectResult:
 
 def build(model: str | Path, target: str, *, data: str | Path | None = None, output: str | Path | None = None,
           samples: int | None = None, random_calibration: bool = False, preprocess: Preprocess | None = None,
-          shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
+          shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None, trust: bool = False,
           io_layout: Layout = "nhwc", least_db: float | None = None) -> BuildResult:
     """Go the whole way and write a run folder with report.html; goes on where an earlier call stopped.
 
@@ -200,17 +215,17 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     from vitrify.pipeline.build import build_run
     from vitrify.report.html import write_report
 
-    options = BuildOptions(model=_path(model), target=target, conversion=_conversion(shapes, io_layout, values, dims),
+    options = BuildOptions(model=_path(model), target=target, conversion=_conversion(shapes, io_layout, values, dims, trust),
                            data=_data(data, samples, random_calibration, preprocess),
                            quantization=QuantizeOptions(least_db=least_db))
     return _named(build_run(options, None if output is None else _path(output), write_report), "build")
 
 
 def _conversion(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Values | None = None,
-                dims: Dims | None = None) -> ConvertOptions:
+                dims: Dims | None = None, trust: bool = False) -> ConvertOptions:
     fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
-    return ConvertOptions(shapes=fixed, dims=dict(dims or {}), values=dict(values or {}), input_layout=io_layout,
-                          output_layout=io_layout)
+    return ConvertOptions(shapes=fixed, dims=dict(dims or {}), values=dict(values or {}), trust=trust,
+                          input_layout=io_layout, output_layout=io_layout)
 
 
 def _data(path: str | Path | None, samples: int | None, random: bool, preprocess: Preprocess | None) -> DataOptions:

@@ -19,7 +19,7 @@ FolderOption = Annotated[Path | None, Option(
 def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = None, output: FolderOption = None,
           samples: o.SamplesOption = None, random_calibration: o.RandomOption = False,
           shape: o.ShapeOption = o.NONE, dim: o.DimOption = o.NONE,
-          value: o.ValueOption = o.NONE, io_layout: o.LayoutOption = o.Layout.NHWC,
+          value: o.ValueOption = o.NONE, trust: o.TrustOption = False, io_layout: o.LayoutOption = o.Layout.NHWC,
           io: o.IoOption = o.Integer.INT8, outputs: o.OutputsOption = o.Outputs.SPLIT,
           calibrator: o.CalibratorOption = None, least_db: o.LeastDbOption = None, recipe: o.RecipeOption = None,
           save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = "0", std: o.StdOption = "1",
@@ -37,7 +37,7 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std)
         options = BuildOptions(
             model=model, target=target, data=given, command=["vitrify", *sys.argv[1:]],
-            conversion=o.conversion(shape, dim, value, io_layout),
+            conversion=o.conversion(shape, dim, value, trust, io_layout),
             quantization=o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db))
         return build_run(options, output, write_report, reporter)
 

@@ -10,7 +10,7 @@ from vitrify.results import Result
 
 def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = None, samples: o.SamplesOption = None,
           random_calibration: o.RandomOption = False, shape: o.ShapeOption = o.NONE, dim: o.DimOption = o.NONE,
-          value: o.ValueOption = o.NONE,
+          value: o.ValueOption = o.NONE, trust: o.TrustOption = False,
           mean: o.MeanOption = "0", std: o.StdOption = "1", fit: o.FitOption = o.Fit.STRETCH,
           color: o.ColorOption = o.Color.RGB, seed: o.SeedOption = 0, json: o.JsonOption = False,
           quiet: o.QuietOption = False) -> int:
@@ -23,6 +23,6 @@ def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
         from vitrify.pipeline.check import check_file
 
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std)
-        return check_file(model, target, given, o.conversion(shape, dim, value), reporter)
+        return check_file(model, target, given, o.conversion(shape, dim, value, trust), reporter)
 
     return run_command("check", work, json=json, quiet=quiet)

@@ -10,14 +10,15 @@ from vitrify.results import Result
 
 def convert(model: o.ModelArgument, output: o.OutputOption = None, shape: o.ShapeOption = o.NONE,
             dim: o.DimOption = o.NONE,
-            value: o.ValueOption = o.NONE, io_layout: o.LayoutOption = o.Layout.NHWC, json: o.JsonOption = False,
+            value: o.ValueOption = o.NONE, trust: o.TrustOption = False,
+            io_layout: o.LayoutOption = o.Layout.NHWC, json: o.JsonOption = False,
             quiet: o.QuietOption = False) -> int:
     """Convert a model to float TFLite."""
 
     def work(reporter: Reporter) -> Result:
         from vitrify.pipeline.convert import convert_file
 
-        options = o.conversion(shape, dim, value, io_layout)
+        options = o.conversion(shape, dim, value, trust, io_layout)
         return convert_file(model, output, options, reporter)
 
     return run_command("convert", work, json=json, quiet=quiet)

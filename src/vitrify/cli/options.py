@@ -62,7 +62,8 @@ class Color(Enum):
     GRAY = "gray"
 
 
-ModelArgument = Annotated[Path, Argument("MODEL", help="The model's file: .onnx or .tflite.")]
+ModelArgument = Annotated[Path, Argument(
+    "MODEL", help="The model: .onnx, .tflite, PyTorch's .pt2 or .pt, Keras' .keras or .h5, a SavedModel folder.")]
 ShapeOption = Annotated[list[str], Option(
     "--shape", metavar="NAME=N,N,...",
     help="Fix the shape of an input: images=1,3,320,320, or without a name when there is one input. Repeatable.")]
@@ -71,6 +72,9 @@ DimOption = Annotated[list[str], Option(
 ValueOption = Annotated[list[str], Option(
     "--value", metavar="NAME=V[,V...]",
     help="Put a constant in the place of an input of an ONNX model, such as a sample rate. Repeatable.")]
+TrustOption = Annotated[bool, Option(
+    "--trust", help="Load a model that runs code of its own, such as a pickled PyTorch module: only one whose origin "
+                    "you know.")]
 LayoutOption = Annotated[Layout, Option("--io-layout", help="Layout of the file's inputs and outputs.")]
 DataOption = Annotated[Path | None, Option(
     "--data", metavar="PATH", help="A folder of pictures, .npy or .npz files, or one such file.")]
@@ -105,7 +109,8 @@ JsonOption = Annotated[bool, Option("--json", help="Print one JSON object to sta
 QuietOption = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
 
 
-def conversion(shape: list[str], dim: list[str], value: list[str], layout: Layout = Layout.NHWC) -> ConvertOptions:
+def conversion(shape: list[str], dim: list[str], value: list[str], trust: bool = False,
+               layout: Layout = Layout.NHWC) -> ConvertOptions:
     """Read how the model is to be imported.
 
     Raises:
@@ -114,7 +119,7 @@ def conversion(shape: list[str], dim: list[str], value: list[str], layout: Layou
     from vitrify.pipeline.options import ConvertOptions
 
     return ConvertOptions(shapes=parse_shapes(shape), dims=parse_dims(dim), values=parse_values(value),
-                          input_layout=layout.value, output_layout=layout.value)
+                          trust=trust, input_layout=layout.value, output_layout=layout.value)
 
 
 def data_options(path: Path | None, samples: int | None, random: bool, seed: int, fit: Fit, color: Color, mean: str,

@@ -11,7 +11,7 @@ from vitrify.results import Result
 def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.OutputOption = None,
              samples: o.SamplesOption = None, random_calibration: o.RandomOption = False,
              shape: o.ShapeOption = o.NONE, dim: o.DimOption = o.NONE,
-             value: o.ValueOption = o.NONE, io_layout: o.LayoutOption = o.Layout.NHWC,
+             value: o.ValueOption = o.NONE, trust: o.TrustOption = False, io_layout: o.LayoutOption = o.Layout.NHWC,
              io: o.IoOption = o.Integer.INT8, outputs: o.OutputsOption = o.Outputs.SPLIT,
              calibrator: o.CalibratorOption = None, least_db: o.LeastDbOption = None, recipe: o.RecipeOption = None,
              save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = "0", std: o.StdOption = "1",
@@ -23,7 +23,7 @@ def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.Output
         from vitrify.pipeline.quantize import quantize_file
 
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std)
-        conversion = o.conversion(shape, dim, value, io_layout)
+        conversion = o.conversion(shape, dim, value, trust, io_layout)
         quantization = o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db)
         return quantize_file(model, output, given, quantization, conversion, reporter)
 

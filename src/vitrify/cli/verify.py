@@ -17,7 +17,7 @@ ModelsArgument = Annotated[list[Path], Argument(
 
 def verify(models: ModelsArgument, data: o.DataOption = None, samples: o.SamplesOption = None,
            random_inputs: o.RandomInputsOption = False, shape: o.ShapeOption = o.NONE, dim: o.DimOption = o.NONE,
-           value: o.ValueOption = o.NONE,
+           value: o.ValueOption = o.NONE, trust: o.TrustOption = False,
            mean: o.MeanOption = "0", std: o.StdOption = "1", fit: o.FitOption = o.Fit.STRETCH,
            color: o.ColorOption = o.Color.RGB, seed: o.SeedOption = 0, json: o.JsonOption = False,
            quiet: o.QuietOption = False) -> int:
@@ -27,7 +27,7 @@ def verify(models: ModelsArgument, data: o.DataOption = None, samples: o.Samples
         from vitrify.pipeline.verify import verify_files
 
         given = o.data_options(data, samples, random_inputs, seed, fit, color, mean, std)
-        conversion = o.conversion(shape, dim, value)
+        conversion = o.conversion(shape, dim, value, trust)
         return verify_files(models, given, conversion, reporter)
 
     return run_command("verify", work, json=json, quiet=quiet)

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from vitrify.core.errors import ModelError, UsageError
-from vitrify.core.files import look
+from vitrify.core.files import look, temporary_folder
+from vitrify.importers.exchange import FrontEnd, Request, front_end, sized
 from vitrify.ir import Model
 
 HEAD_BYTES = 4096
@@ -38,6 +39,7 @@ def load(
     path: str | Path,
     shapes: Mapping[str, Sequence[int] | int] | None = None,
     values: Mapping[str, Any] | None = None,
+    trust: bool = False,
 ) -> Model:
     """Load a model file of any supported format into the IR.
 
@@ -46,6 +48,7 @@ def load(
         shapes: static shapes for graph inputs by name, the name ``""`` standing for the only input; a number instead of
             a shape fixes the dimension of that name in every input.
         values: constants to put in the place of graph inputs, by name (a sample rate, a flag).
+        trust: load a file that runs code of its own, such as a pickled PyTorch module.
     Raises:
         ModelError: the file is broken, or of no known format.
         UsageError: ``path`` is missing, unreadable, a folder or no regular file, or ``shapes`` or ``values`` do not fit
@@ -53,6 +56,9 @@ def load(
         UnsupportedError: the model is valid, but something in it is not done yet.
     """
     file = Path(path)
+    front = front_end(file)
+    if front is not None:
+        return _exchanged(front, file, Request(sizes=sized(shapes or {}), trust=trust), values or {})
     head, size = _peek(file)
     for name in _IMPORTERS:
         importer = import_module(name)
@@ -66,6 +72,16 @@ def load(
         where=str(file),
         help="give a .onnx or .tflite file; export PyTorch models with torch.onnx.export",
     )
+
+
+def _exchanged(front: FrontEnd, file: Path, request: Request, values: Mapping[str, Any]) -> Model:
+    """Load what a training framework's exporter makes of its model."""
+    with temporary_folder() as folder:
+        found = front.exchange(file, folder, request)
+        model = load(found.path, request.sizes, values)
+    model.source = str(file)
+    model.extras["findings"] = [*found.findings, *model.extras.get("findings", ())]
+    return model
 
 
 def _peek(file: Path) -> tuple[bytes, int]:

@@ -68,7 +68,7 @@ def _refuse_overlap(options: BuildOptions, place: Path) -> None:
     quantization = options.quantization
     if quantization.save_recipe is not None:
         destination(options.model, quantization.save_recipe, ".toml")
-    written = {name: place / name for name in (RECORD, REPORT, *units.files(options.model.stem))}
+    written = {name: place / name for name in (RECORD, REPORT, *units.files(options.model))}
     refuse_overlap({"--save-recipe": quantization.save_recipe, **written},
                    {"MODEL": options.model, "--recipe": quantization.recipe}, options.data.path)
 

@@ -9,6 +9,7 @@ from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline.compile import placed, require_integers
+from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import called, existing, rename
 from vitrify.pipeline.keeping import UNUSED, brings_scales, write_integers
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
@@ -33,6 +34,13 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
     targets.load(target)
     existing(source)
     data.check()
+    with exchanged(source, conversion, shown) as (file, told):
+        found = _check(file, target, data, conversion, shown)
+    found.findings = [*told, *(rename(finding, file, source) for finding in found.findings)]
+    return found
+
+
+def _check(source: Path, target: str, data: DataOptions, conversion: ConvertOptions, shown: Reporter) -> CheckResult:
     told: list[Finding] = []
     if brings_scales(source):
         return _with_own_scales(source, target, data, conversion, shown)

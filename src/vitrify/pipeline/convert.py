@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.ir import Ledger, Model
+from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import destination, existing, refuse_overlap, rename, staged
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
@@ -38,8 +40,9 @@ def convert_file(source: Path, output: Path | None, options: ConvertOptions,
     meter, shown = Meter(), reporter or Silent()
     target = destination(existing(source), output, "_float.tflite")
     refuse_overlap({"-o": target}, {"MODEL": source})
-    model, ledger = float_model(source, options, shown)
-    findings = [*import_findings(model), *state_findings(model), *write_checked(model, target, shown)]
+    with exchanged(source, options, shown) as (file, told):
+        model, ledger = float_model(file, options, shown)
+        findings = [*told, *import_findings(model), *state_findings(model), *write_checked(model, target, shown)]
     facts = model_facts(model, str(target), target.stat().st_size)
     if facts.kind in INTEGER_KINDS:
         findings.append(Finding(code="convert.integer", severity=Severity.WARNING, where=str(source),
@@ -47,7 +50,8 @@ def convert_file(source: Path, output: Path | None, options: ConvertOptions,
     return ConvertResult(
         output=str(target), bytes=facts.bytes, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
         operators=facts.operators, float_operators=facts.float_operators, transposes=facts.transposes,
-        transposes_left=facts.transposes_left, inputs=facts.inputs, outputs=facts.outputs, ledger=ledger_rows(ledger), findings=findings)
+        transposes_left=facts.transposes_left, inputs=facts.inputs, outputs=facts.outputs,
+        ledger=ledger_rows(ledger), findings=findings)
 
 
 def float_model(source: Path, options: ConvertOptions, reporter: Reporter) -> tuple[Model, Ledger]:
@@ -64,6 +68,19 @@ def float_model(source: Path, options: ConvertOptions, reporter: Reporter) -> tu
         ledger = optimize_model(model, options)
         note.text = f"{sum(map(len, model.graphs))} nodes"
     return model, ledger
+
+
+def module_model(module: object, example_inputs: Any, options: ConvertOptions) -> Model:
+    """Import and optimize a PyTorch module that is in memory.
+
+    Raises:
+        VitrifyError: it is no module, cannot be exported, or something in it is not supported.
+    """
+    from vitrify.importers.torch import load_module
+
+    model = load_module(module, example_inputs, options.sizes, options.values)
+    optimize_model(model, options)
+    return model
 
 
 def write_checked(model: Model, target: Path, reporter: Reporter,

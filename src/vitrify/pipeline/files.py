@@ -13,13 +13,14 @@ from msgspec import structs
 from vitrify.core.errors import UsageError, VitrifyError
 from vitrify.core.files import cannot_write, look, owner, short, sweep, take_place
 from vitrify.core.findings import Finding
+from vitrify.importers.exchange import front_end
 from vitrify.pipeline.sources import external_files
 
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 
 def existing(path: Path) -> Path:
-    """Return ``path`` when it is a file that can be read.
+    """Return ``path`` when it is a file that can be read, or a folder that is a model.
 
     Raises:
         UsageError: it is missing, a folder, a pipe or a device, or not ours to read.
@@ -27,9 +28,11 @@ def existing(path: Path) -> Path:
     found = look(path)
     if found is None:
         raise UsageError.of("file.missing", f"there is no file {path}", where=str(path))
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(found.st_mode) and front_end(path) is None:
         raise UsageError.of("file.folder", f"{path} is a folder, not a model file", where=str(path),
                             help=f"name a file in it; `vitrify inspect {path}` lists them")
+    if path.is_dir():
+        return path
     try:
         path.open("rb").close()
     except OSError as error:

@@ -23,11 +23,12 @@ MOST_MEAN, MOST_STD = 2.0, 4.0
 
 class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a model is imported: shapes by input name ('' for the only input), extents of named dimensions, constants in
-    the place of inputs, and the layout of the file's own inputs and outputs."""
+    the place of inputs, whether code that the file holds may run, and the layout of the model's inputs and outputs."""
 
     shapes: dict[str, tuple[int, ...]] = {}
     dims: dict[str, int] = {}
     values: dict[str, int | float | list[int | float]] = {}
+    trust: bool = False
     input_layout: Layout = "nhwc"
     output_layout: Layout = "nhwc"
 

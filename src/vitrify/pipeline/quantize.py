@@ -13,7 +13,8 @@ from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.words import counted
 from vitrify.pipeline.convert import float_model, write_checked
-from vitrify.pipeline.files import called, destination, existing, refuse_overlap
+from vitrify.pipeline.exchange import exchanged
+from vitrify.pipeline.files import called, destination, existing, refuse_overlap, rename
 from vitrify.pipeline.keeping import UNUSED, brings_scales, write_integers
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.resources import Meter
@@ -64,6 +65,14 @@ def quantize_file(source: Path, output: Path | None, data: DataOptions, quantiza
         destination(source, quantization.save_recipe, ".toml")
     refuse_overlap({"-o": target, "--save-recipe": quantization.save_recipe},
                    {"MODEL": source, "--recipe": quantization.recipe}, data.path)
+    with exchanged(source, conversion, shown) as (file, told):
+        result = _quantize(file, target, data, quantization, conversion, shown, meter)
+    result.findings = [*told, *(rename(finding, file, source) for finding in result.findings)]
+    return result
+
+
+def _quantize(source: Path, target: Path, data: DataOptions, quantization: QuantizeOptions, conversion: ConvertOptions,
+              shown: Reporter, meter: Meter) -> QuantizeResult:
     if brings_scales(source):
         return _with_own_scales(source, target, data, conversion, shown, meter)
     made = quantize_to(source, target, data, quantization, conversion, shown)
@@ -78,7 +87,8 @@ def quantize_file(source: Path, output: Path | None, data: DataOptions, quantiza
     return QuantizeResult(
         output=str(target), bytes=facts.bytes, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
         operators=facts.operators, float_operators=facts.float_operators, transposes=facts.transposes,
-        transposes_left=facts.transposes_left, inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger, findings=findings,
+        transposes_left=facts.transposes_left, inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger,
+        findings=findings,
         ok=all(finding.severity is not Severity.ERROR for finding in findings), quality=made.quality,
         calibration=made.calibration, recipe=str(quantization.recipe or ""))
 

@@ -13,6 +13,8 @@ LARGEST_WHOLE = 1 << 22
 
 def hash_model(path: Path) -> str:
     """Return the hash of a model file, together with the weights that an ONNX file keeps beside it."""
+    if path.is_dir():
+        return fingerprint(sorted(file for file in path.rglob("*") if file.is_file()))
     own = hash_file(path)
     beside = external_files(path)
     return hash_value([own, fingerprint(beside)]) if beside else own

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import counted
 from vitrify.pipeline.compile import placed
 from vitrify.pipeline.engine import Context, Unit
-from vitrify.pipeline.files import staged
+from vitrify.pipeline.exchange import exchange_to, needs_exchange
+from vitrify.pipeline.files import rename, staged
 from vitrify.pipeline.interface import binding_rows
 from vitrify.pipeline.keeping import brings_scales, refuse_float
 from vitrify.pipeline.options import BuildOptions
@@ -43,6 +46,8 @@ FLOAT_SAMPLES, INT8_SAMPLES = 2, 8
 LOOKED_AT, PICTURES = 8, 3
 """Samples looked at for the page, and the most of them that are shown: those with most found in them."""
 CHECKPOINT = ".calibration.npz"
+EXPORTED = "exported"
+"""The artifact that a training framework's exporter made of its model."""
 HEAVY_MACS = 400_000_000
 """Above this LiteRT's reference kernels take a second or more for a sample, so its quick ones stand in for them."""
 
@@ -53,6 +58,11 @@ def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:
     Raises:
         DataError: the model needs calibration and there is no data.
     """
+    calibrated = [CONVERT, PREPARE_FLOAT, VERIFY_FLOAT, CALIBRATE, QUANTIZE, PREPARE_INT8, VERIFY_INT8, COMPILE,
+                  ILLUSTRATE]
+    if needs_exchange(options.model):
+        options.data.require("calibration")
+        return [EXPORT, *calibrated]
     refuse_compiled(options.model)
     if _is_integer(options.model):
         return [TAKE, PREPARE_INT8, COMPILE]
@@ -60,12 +70,33 @@ def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:
         compared = [VERIFY_KEPT] if options.data.given else []
         return [KEEP, PREPARE_INT8, *compared, COMPILE]
     options.data.require("calibration")
-    return [CONVERT, PREPARE_FLOAT, VERIFY_FLOAT, CALIBRATE, QUANTIZE, PREPARE_INT8, VERIFY_INT8, COMPILE, ILLUSTRATE]
+    return calibrated
 
 
-def files(name: str) -> tuple[str, ...]:
-    """Return the names of the artifacts that a build of a model called ``name`` leaves."""
-    return f"{name}_float.tflite", f"{name}_int8.tflite", f"{name}_vela.tflite", "statistics.npz", "recipe.toml"
+def _source(build: Build) -> Path:
+    """The file that is read in the place of the model: what its framework wrote, else the model itself."""
+    exported = build.run.record.artifacts.get(EXPORTED)
+    return build.run.path(exported.file) if exported is not None else build.options.model
+
+
+def _export(build: Build) -> None:
+    run, options = build.run, build.options
+    with build.stage("export") as stage, temporary_folder() as folder:
+        path, findings = exchange_to(options.model, folder, options.conversion)
+        file = f"{run.record.name}{path.suffix}"
+        with staged(run.path(file)) as aside:
+            shutil.copyfile(path, aside)
+        run.keep(EXPORTED, file)
+        stage.findings = [rename(finding, path, options.model) for finding in findings]
+        stage.text = f"{file}, {path.stat().st_size / 1e6:.2f} MB"
+
+
+def files(model: Path) -> tuple[str, ...]:
+    """Return the names of the artifacts that a build of a model leaves."""
+    name = model.stem
+    exported = (f"{name}.onnx", f"{name}.tflite") if needs_exchange(model) else ()
+    return (*exported, f"{name}_float.tflite", f"{name}_int8.tflite", f"{name}_vela.tflite", "statistics.npz",
+            "recipe.toml")
 
 
 def _is_integer(path: Path) -> bool:
@@ -103,7 +134,7 @@ def _convert(build: Build) -> None:
 
     run, options = build.run, build.options
     with build.stage("import") as stage:
-        model = import_model(options.model, options.conversion)
+        model = import_model(_source(build), options.conversion)
         stage.findings = import_findings(model)
         stage.text = f"{sum(map(len, model.graphs))} nodes from {options.model.name}"
     with build.stage("optimize") as stage:
@@ -204,7 +235,7 @@ def _kernels(build: Build, candidate: str) -> list[str | None]:
 
 
 def _verify_float(build: Build) -> None:
-    build.run.record.verify_float = _compare(build, "verify float", build.options.model, "float", FLOAT_SAMPLES)
+    build.run.record.verify_float = _compare(build, "verify float", _source(build), "float", FLOAT_SAMPLES)
 
 
 def _verify_int8(build: Build) -> None:
@@ -274,7 +305,7 @@ def _illustrate(build: Build) -> None:
 
     run, data, interface = build.run, build.options.data, _interface(build)
     prepared = Preparation(data.mean, data.std, data.color == "bgr")
-    names = _class_names(build.options.model)
+    names = _class_names(_source(build))
     with build.stage("illustrate") as stage:
         samples = data.open(interface, LOOKED_AT)
         run.record.pictures = []
@@ -316,6 +347,8 @@ def _save(build: Build, number: int, name: str, shown: Illustration) -> PictureR
     return row
 
 
+EXPORT = Unit("export", ("export",), artifacts=(EXPORTED,), work=_export,
+              key=lambda b: [b.run.record.input_hashes["model"], msgspec.to_builtins(b.options.conversion)])
 CONVERT = Unit("convert", ("import", "optimize", "write float"), artifacts=("float",),
                sections=("ledger", "float_model"), work=_convert,
                key=lambda b: [b.run.record.input_hashes["model"], msgspec.to_builtins(b.options.conversion)])

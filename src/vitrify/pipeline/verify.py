@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from msgspec import structs
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import ProgressCallback, Reporter, Silent
+from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.resources import Meter
@@ -34,17 +36,27 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
         raise UsageError.of("call.models", f"{len(models)} model given, a comparison needs two or more",
                             help="vitrify verify model.onnx model_int8.tflite --data FOLDER")
     for model in models:
-        refuse_compiled(existing(model))
+        existing(model)
     data.require("comparison")
+    with ExitStack() as stack:
+        forms = [stack.enter_context(exchanged(model, conversion, shown)) for model in models]
+        return _verify([file for file, _ in forms], distinct([model.name for model in models]), data, conversion,
+                       shown, meter, [finding for _, told in forms for finding in told])
+
+
+def _verify(models: Sequence[Path], names: Sequence[str], data: DataOptions, conversion: ConvertOptions,
+            shown: Reporter, meter: Meter, told: Sequence[Finding]) -> VerifyResult:
+    for model in models:
+        refuse_compiled(model)
     with step(shown, "open") as note:
         interface = interface_of(models[0], conversion)
         note.text = f"{len(interface.inputs)} inputs, {len(interface.outputs)} outputs"
     with step(shown, "verify") as note:
-        found = compare_files(models, interface, data, conversion, shown.advance)
+        found = compare_files(models, interface, data, conversion, shown.advance, names=names)
         note.text = summary(found)
     return VerifyResult(
         ok=found.ok and all(f.severity is not Severity.ERROR for f in found.findings), stages=found.stages,
-        findings=[*data.findings(interface), *found.findings], first_divergence=found.first_divergence,
+        findings=[*told, *data.findings(interface), *found.findings], first_divergence=found.first_divergence,
         samples=found.samples, seconds=meter.seconds)
 
 
