@@ -170,3 +170,23 @@ def test_dynamic_scales_stay_float(tmp_path: Path) -> None:
     assert [n.op.kind for n in found.main] == ["FULLY_CONNECTED"]
     assert sqnr_db(by_litert(found, feeds)["y"], by_runtime(path, feeds)["y"]) > 35     # the runtime rounds x
     assert sqnr_db(by_litert(found, feeds)["y"], by_runtime(source, feeds)["y"]) > 35   # the file rounds w
+
+
+def test_reads_a_fixed_output_as_it_is(tmp_path: Path) -> None:
+    """x * sigmoid(x): the product takes the sigmoid's own scale, so none is changed between them."""
+    steps: dict[str, Array] = {
+        "s": np.array(0.05, np.float32), "z": np.array(120, np.uint8), "sg": np.array(1 / 255, np.float32),
+        "zg": np.array(0, np.uint8), "sy": np.array(0.03, np.float32), "zy": np.array(9, np.uint8)}
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             helper.make_node("QLinearSigmoid", ["q", "s", "z", "sg", "zg"], ["g"], domain="com.microsoft"),
+             helper.make_node("QLinearMul", ["q", "s", "z", "g", "sg", "zg", "sy", "zy"], ["r"],
+                              domain="com.microsoft"),
+             helper.make_node("DequantizeLinear", ["r", "sy", "zy"], ["y"])]
+    x = ((np.arange(256) - 120) * np.float32(0.05)).astype(np.float32).reshape(1, 256)
+    proto = model(nodes, {"x": x}, steps, ["y"], 17)
+    proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    path = saved(proto, tmp_path)
+    found = load(path)
+    optimize(found)
+    assert [n.op.kind for n in found.main] == ["LOGISTIC", "MUL"]
+    assert np.abs(executed(found, {"x": x})["y"] - by_runtime(path, {"x": x})["y"]).max() <= 1.01 * 0.03

@@ -10,6 +10,7 @@ from vitrify.ir import Model, Node
 from vitrify.passes.base import Pass, Runner
 from vitrify.passes.quantized.absorbing import AbsorbSteps
 from vitrify.passes.quantized.boundary import StepsAtBoundary
+from vitrify.passes.quantized.fixed import ReadFixedOutput
 from vitrify.passes.quantized.moving import HoistQuantize, MeetQuantize, SinkDequantize
 from vitrify.passes.quantized.scaling import ScaleBeforeQuantize, ScaleSteps
 from vitrify.passes.quantized.signed import SignedSteps
@@ -44,6 +45,7 @@ def keep_steps(runner: Runner, cleanup: Sequence[type[Pass]]) -> list[Finding]:
         absorbed += changed
         if not changed + runner.run((ScaleSteps, ScaleBeforeQuantize), rounds=1):
             break
+    runner.run((ReadFixedOutput,))
     runner.apply(StepsAtBoundary())
     runner.run(cleanup)
     if not absorbed:
@@ -53,11 +55,11 @@ def keep_steps(runner: Runner, cleanup: Sequence[type[Pass]]) -> list[Finding]:
 
 def _kept(absorbed: int, absorb: AbsorbSteps) -> Finding:
     count = len(absorb.changed_scales)
-    kernels = "kernel fixes the output scale of 1 of them" if count == 1 else f"kernels fix the output scale of {count}"
     return Finding(
         code="quant.own-scales", severity=Severity.INFO,
         headline=f"the model is quantized already: {counted(absorbed, 'operator')} computed with the file's own scales",
-        why=f"the {kernels}; a QUANTIZE brings the file's own" if count else "",
+        why=f"the kernels of {count} have an output scale of their own; a QUANTIZE follows where it matters" if count
+        else "",
         help="no calibration is needed; to calibrate anew, give the float model")
 
 
