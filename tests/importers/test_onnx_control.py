@@ -142,6 +142,11 @@ BRANCHES = {
         s = Shape (x) d = Gather (s, zero) t = Equal (d, two)
         y = If (t) <then_branch = p () => (float[2,3] v) { v = Sin (x) },
                     else_branch = q () => (float[2,3] w) { w = Abs (x) }> }""", {"SIN": 1}),
+    "known by an operator that is not folded": ("""g (float[2,3] x) => (float[2,3] y)
+        <float[1] a = {-3}, float zero = {0}> {
+        b = Elu (a) c = Squeeze (b) t = Less (c, zero)
+        y = If (t) <then_branch = p () => (float[2,3] v) { v = Sin (x) },
+                    else_branch = q () => (float[2,3] w) { w = Transpose (x) }> }""", {"SIN": 1}),
     "constant branches": ("""g (float[2,3] x) => (float[2,3] y) <bool t = {1}> {
         f = If (t) <then_branch = p () => (float[1] v) { v = Constant <value = float[1] {2}> () },
                     else_branch = q () => (float[1] w) { w = Constant <value = float[1] {3}> () }>

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.controls.registry import Walk, as_flag, control, give, inner, open_condition, size_of
+from vitrify.importers.onnx.controls.registry import (
+    Walk,
+    as_flag,
+    control,
+    give,
+    inner,
+    open_condition,
+    settled,
+    size_of,
+)
 from vitrify.importers.onnx.source import SourceGraph, SourceNode
 from vitrify.ir import Tensor
 
@@ -18,7 +27,7 @@ SMALL_BRANCH = 64
 @control("If")
 def if_(walk: Walk, node: SourceNode) -> None:
     """The branch that a known condition takes; of two small ones both, and a choice between their results."""
-    condition = walk.context.value(node, 0)
+    condition = settled(walk.context.value(node, 0))
     branches = [node.graph("then_branch"), node.graph("else_branch")]
     if isinstance(condition, np.ndarray):
         taken = branches[0] if as_flag(node, condition, "the condition") else branches[1]

@@ -18,6 +18,9 @@ from vitrify.importers.onnx.context import POISON, Context
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceNode
 from vitrify.ir import Tensor
 
+MOST_COMPUTED = 1000
+"""Tensors computed for one condition."""
+
 
 class Walk(Protocol):
     """What control flow needs of the walk over the graph."""
@@ -99,6 +102,33 @@ def inner(walk: Walk, graph: SourceGraph, given: Mapping[str, Any]) -> list[Any]
         context.values = outer
         if node is not None:
             context.begin(node)
+
+
+def settled(value: Tensor | Array) -> Tensor | Array:
+    """The value as an array when no input of the graph has a part in it, although operators compute it."""
+    if not isinstance(value, Tensor):
+        return value
+    made: dict[Tensor, Array] = {}
+    waiting = [value]
+    while waiting:
+        tensor = waiting[-1]
+        if tensor in made:
+            waiting.pop()
+            continue
+        node = tensor.producer
+        if tensor.data is not None:
+            made[tensor] = tensor.data
+        elif node is None or len(made) > MOST_COMPUTED:
+            return value
+        elif missing := [t for t in node.inputs if t is not None and t not in made]:
+            waiting += missing
+        else:
+            try:
+                results = node.op.evaluate([None if t is None else made[t] for t in node.inputs])
+            except VitrifyError:  # no reference for this operator: it is as good as computed at run time
+                return value
+            made.update(zip(node.outputs, results, strict=True))
+    return made[value]
 
 
 def as_flag(node: SourceNode, value: Array, what: str) -> bool:
