@@ -178,6 +178,12 @@ REFUSED = {
         UnsupportedError,
         r"drops 0\.5 .* at random",
     ),
+    "dropout, no ratio": (
+        Case("Dropout", [X, np.zeros(0, np.float32), np.array(True)], {}, 13),
+        ModelError,
+        "single number",
+    ),
+    "batch of one number": (Case("BatchNormalization", [(), f(1), f(1), f(1), f(1)]), ModelError, "single number"),
     "lrn": (Case("LRN", [X], {"size": 0}), ModelError, "size of 0"),
     "clip": (Case("Clip", [X, f(2)]), ModelError, r"bound of shape \[2\]"),
     "shift": (Case("BitShift", [whole(3), whole(3)], {"direction": "UP"}, 11), ModelError, "LEFT or RIGHT"),

@@ -212,6 +212,16 @@ REFUSED = {
         UnsupportedError,
         "list of boxes",
     ),
+    "boxes of no numbers": (
+        Case("MaxRoiPool", [X, np.array([[0, np.nan, 0, 1, 2]], np.float32)], {"pooled_shape": [2, 2]}, 16),
+        ModelError,
+        "corners are numbers",
+    ),
+    "output_shape": (
+        Case("ConvTranspose", [X, f(4, 4, 3, 3)], {"output_shape": [9]}),
+        ModelError,
+        r"output_shape \[9\]",
+    ),
     "norm": (Case("LpPool", [X], {"kernel_shape": [2, 2], "p": 0}, 18), ModelError, "p is 0"),
 }
 

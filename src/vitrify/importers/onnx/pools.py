@@ -138,7 +138,8 @@ def _averaged(ctx: Context, x: Tensor, window: Window, counted: Window) -> Tenso
     padded = pad_picture(ctx, x, window.before, window.after)
     y = _pool(ctx, ops.AveragePool2D, padded, window, Padding.VALID) if plain else _mean_apart(ctx, padded, window)
     if any((side != kernel).any() for side, kernel in zip(counts, window.kernel, strict=True)):
-        factors = [(k / side).astype(np.float32) for side, k in zip(counts, window.kernel, strict=True)]
+        # A window of nothing but pads that do not count sums up to 0.
+        factors = [(k / np.maximum(side, 1)).astype(np.float32) for side, k in zip(counts, window.kernel, strict=True)]
         y = ctx.emit(ops.Mul(), [y, np.outer(*factors)[None, :, :, None]])
     return y
 

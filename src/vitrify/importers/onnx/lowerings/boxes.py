@@ -13,6 +13,8 @@ from vitrify.ir import Tensor
 
 MOST_BINS = 1024
 """Of all boxes of a MaxRoiPool: each is a slice and a maximum of its own."""
+FARTHEST = 2**20
+"""A corner of a box, in elements: beyond it float32 has no halves."""
 
 
 @lowering("MaxRoiPool")
@@ -37,10 +39,13 @@ def max_roi_pool(ctx: Context, node: SourceNode) -> None:
 
 def _box(ctx: Context, node: SourceNode, x: Tensor, box: Array, pooled: list[int]) -> Tensor:
     """The parts of one box as [1, parts, channels]."""
+    scaled = box[1:].astype(np.float64) * node.number("spatial_scale", 1.0)
+    if not np.isfinite(scaled).all() or np.abs(scaled).max() > FARTHEST or box[0] not in range(x.shape[0]):
+        raise node.problem(
+            f"a box {box.tolist()} for {x.shape[0]} picture(s); corners are numbers up to {FARTHEST} once scaled"
+        )
     batch = int(box[0])
-    if not 0 <= batch < x.shape[0]:
-        raise node.problem(f"a box of picture {batch}; there are {x.shape[0]}")
-    corners = np.floor(box[1:] * np.float32(node.number("spatial_scale", 1.0)) + np.float32(0.5)).astype(int)
+    corners = np.floor(scaled.astype(np.float32) + np.float32(0.5)).astype(int)
     rows = _parts(corners[1], corners[3], pooled[0], x.shape[2])
     columns = _parts(corners[0], corners[2], pooled[1], x.shape[3])
     found = []

@@ -24,6 +24,8 @@ _TINY = float(np.finfo(np.float32).tiny)
 def batch_normalization(ctx: Context, node: SourceNode) -> None:
     """With given statistics: one factor and one term per channel; with those of the batch in training mode."""
     x = float_input(ctx, node, 0)
+    if not x.shape:
+        raise node.problem("its input is a single number; it takes channels")
     channels = x.shape[1] if len(x.shape) > 1 else x.shape[0]
     shape = (1, channels, *(1,) * (len(x.shape) - 2)) if len(x.shape) > 1 else (channels,)
     given = [ctx.value(node, i) for i in range(1, 5)]
@@ -113,12 +115,18 @@ def dropout(ctx: Context, node: SourceNode) -> None:
     In training mode only with a ratio of 0, as no two runtimes drop the same elements.
     """
     x = ctx.value(node, 0)
-    training = ctx.present(node, 2) and bool(ctx.known(node, 2, "training_mode").reshape(-1)[0])
+    training = ctx.present(node, 2) and _one(node, ctx.known(node, 2, "training_mode"), "training_mode") != 0
     if training:
-        ratio = float(ctx.known(node, 1, "the ratio").reshape(-1)[0]) if ctx.present(node, 1) else 0.5
+        ratio = _one(node, ctx.known(node, 1, "the ratio"), "the ratio") if ctx.present(node, 1) else 0.5
         if ratio != 0:
             raise node.unsupported(
                 f"it is in training mode and drops {ratio:g} of its elements at random", "export with model.eval()"
             )
     mask = [np.ones(limit(node, x.shape), bool)] if any(node.outputs[1:]) else []
     ctx.bind(node, x, *mask)
+
+
+def _one(node: SourceNode, value: Array, what: str) -> float:
+    if value.size != 1:
+        raise node.problem(f"{what} has the shape {list(value.shape)}; it is a single number")
+    return float(value.reshape(()))

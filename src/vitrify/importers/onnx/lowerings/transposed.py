@@ -130,6 +130,8 @@ def _extent(
     extra = _each(node, "output_padding", rank, 0, 0)
     automatic = node.string("auto_pad", "NOTSET")
     shape = node.ints("output_shape")
+    if shape is not None and len(shape) not in (rank, rank + 2):
+        raise node.problem(f"output_shape {shape} does not fit {rank} spatial dimensions")
     if shape is not None or automatic in ("SAME_UPPER", "SAME_LOWER"):
         wanted = [size[i] * strides[i] for i in axes] if shape is None else [1] * missing + shape[-rank:]
         totals = [full[i] + extra[i] - wanted[i] for i in axes]
