@@ -153,12 +153,13 @@ def table(rows: list[tuple[Entry, Row]]) -> str:
         "simplified afterwards unless the row says so, converted by `vitrify convert`, and run in LiteRT beside ONNX "
         "Runtime on seeded inputs. Weights are random and scaled like trained ones, so the figures show that a "
         "conversion is faithful, never how well a task is done.", "",
-        f"{good} of {len(rows)} models convert and agree within {LEAST_DB:g} dB. CPU seconds are those of the whole "
+        f"{good} of {len(rows)} models convert and agree to {LEAST_DB:g} dB or better; "
+        f"{sum(r.transposes == 0 for _, r in rows)} have no TRANSPOSE left. CPU seconds are those of the whole "
         f"`vitrify convert` process, once, on {processor()}, Python {platform.python_version()}.", ""]
-    for family in FAMILIES:
+    for family, heading in FAMILIES.items():
         members = [(e, r) for e, r in rows if e.family == family]
         if members:
-            lines += [f"## {family[0].upper()}{family[1:]}", "",
+            lines += [f"## {heading}", "",
                       "| model | exported by | dB | operators | TRANSPOSE | CPU s | peak MB |",
                       "|---|---|---:|---:|---:|---:|---:|", *(line(e, r) for e, r in members), ""]
     lines += ["dB: signal to error of the worst output, in float; 999 where every value is equal. Detections that a "

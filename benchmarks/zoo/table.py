@@ -13,7 +13,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CACHE = ROOT / ".cache" / "zoo"
 
-FAMILIES = ("cnn", "yolo", "detector", "segmentation", "transformer", "image to image", "sequence", "other")
+FAMILIES = {"cnn": "CNNs", "yolo": "YOLO", "detector": "Other detectors", "segmentation": "Segmentation",
+            "transformer": "Transformers and hybrids", "image to image": "Image to image", "sequence": "Sequences"}
 EXPORTERS = {"trace-17": "torch.onnx.export, tracing, opset 17", "trace-13": "torch.onnx.export, tracing, opset 13",
              "trace-11": "torch.onnx.export, tracing, opset 11",
              "dynamo-18": "torch.onnx.export, dynamo, opset 18", "dynamo-20": "torch.onnx.export, dynamo, opset 20"}
