@@ -6,6 +6,7 @@ from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToCli
 from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.base import Pass
 from vitrify.passes.broadcasts import ImplicitBroadcast
+from vitrify.passes.centring import CentreFirst, SquareOfDifference
 from vitrify.passes.concats import MergeConcats
 from vitrify.passes.dead_code import DeadCode
 from vitrify.passes.div_no_nan import DivNoNan
@@ -63,6 +64,8 @@ PATTERNS: tuple[type[Pass], ...] = (
     HardSigmoid,
     HardSwish,
     TanhGelu,
+    CentreFirst,
+    SquareOfDifference,
     LeakyRelu,
     MergeReductions,
     MergeConcats,
