@@ -63,11 +63,6 @@ def _all(value: Value, number: float) -> bool:
     return isinstance(value, np.ndarray) and bool((value == number).all())
 
 
-def shaped(ctx: Context, value: Value, shape: Sequence[int]) -> Value:
-    """A parameter under another shape, known now or computed at run time."""
-    return value.reshape(shape) if isinstance(value, np.ndarray) else ctx.reshape(value, shape)
-
-
 def repeated(ctx: Context, value: Value, count: int) -> Value:
     """Each element ``count`` times in a row: one value for each group as one for each of its channels."""
     if isinstance(value, np.ndarray):
