@@ -46,10 +46,10 @@ class Pass:
         raise TypeError(f"{type(self).__name__} has neither run nor rewrite")
 
     def _visit(self, graph: Graph, node: Node) -> int:
-        label = str(node.origin) if node.origin.sources else ""
+        origin = node.origin
         if not self.rewrite(graph, node):
             return 0
-        self.touch(label)
+        self.touch(str(origin) if origin.sources else "")
         return 1
 
     def touch(self, label: str) -> None:

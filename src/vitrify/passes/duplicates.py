@@ -74,7 +74,7 @@ class SharedConstants(Pass):
         changed = 0
         for tensor in tensors:
             assert tensor.data is not None
-            flat = tensor.data.reshape(-1)
+            flat = tensor.data.ravel(order="K")      # as it lies in memory: transposed weights are not copied
             # A sample tells almost all apart, so that large weights are not read just to be found different.
             kept = first.setdefault(flat[::max(1, flat.size // SAMPLE)].tobytes(), tensor)
             assert kept.data is not None

@@ -38,7 +38,6 @@ class FewerReshapes(Pass):
             label = str(node.origin) if node.origin.sources else ""
             _Unreshaping(self, graph, found).run()
             self.touch(label)
-            hopeless.clear()
             changed += 1
         return changed
 

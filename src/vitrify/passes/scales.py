@@ -53,7 +53,7 @@ def with_weights(node: Node, places: Weighted, weights: Array, bias: Array | Non
     """The inputs of ``node`` with other weights and bias."""
     old, old_bias = node.input(places.weights), node.optional(places.bias)
     inputs = [*node.inputs[:places.bias]]
-    inputs[places.weights] = constant(old.name, np.ascontiguousarray(weights, np.float32), old.origin)
+    inputs[places.weights] = constant(old.name, np.asarray(weights, np.float32), old.origin)
     if bias is not None:
         name, origin = (f"{old.name}_bias", old.origin) if old_bias is None else (old_bias.name, old_bias.origin)
         inputs.append(constant(name, bias.astype(np.float32), origin))
@@ -168,6 +168,8 @@ def _is_unpadded(node: Node) -> bool:
 
 def _through(node: Node, weights: Array, vector: Array) -> Array:
     """What a constant input ``vector`` adds to each output channel."""
+    if weights.ndim == 2:
+        return np.asarray(weights @ vector, np.float32)
     scaled = weights.astype(np.float64) * vector
     axes = (0, 1, 2) if isinstance(node.op, ops.DepthwiseConv2D) else tuple(range(1, weights.ndim))
     return np.asarray(scaled.sum(axis=axes), np.float32)

@@ -31,25 +31,37 @@ class UnrollHeads(Pass):
     name = "unroll-heads"
     kinds = (ops.BatchMatMul,)
 
-    def rewrite(self, graph: Graph, node: Node) -> bool:
-        """Unroll around a product, along the first batch axis that works."""
+    def run(self, graph: Graph) -> int:
+        """Unroll around each product; the order of nodes is restored once, at the end."""
+        position = {node: i for i, node in enumerate(graph)}
+        changed = 0
+        for node in graph.nodes_of(*self.kinds):
+            region = self._region(node) if node.graph is graph else None
+            if region is None:
+                continue
+            self.touch(str(node.origin) if node.origin.sources else "")
+            _Unrolling(self, graph, region, position).run()
+            changed += 1
+        if changed:
+            graph.sort()
+        return changed
+
+    @staticmethod
+    def _region(node: Node) -> Region | None:
+        """What to unroll around a product, along the first batch axis that works."""
         shape = node.output.shape
         for axis in range(len(shape) - 2):
-            if not 2 <= shape[axis] <= MOST_HEADS:
-                continue
-            region = trace(node.output, axis)
+            region = trace(node.output, axis) if 2 <= shape[axis] <= MOST_HEADS else None
             if region is not None and region.saves():
-                _Unrolling(self, graph, region).run()
-                return True
-        return False
+                return region
+        return None
 
 
 class _Unrolling:
     """One region being copied. ``parts`` holds a reshape's output taken apart, ``found`` what stands for a head."""
 
-    def __init__(self, owner: Pass, graph: Graph, region: Region) -> None:
-        self.owner, self.graph, self.region = owner, graph, region
-        position = {node: i for i, node in enumerate(graph)}
+    def __init__(self, owner: Pass, graph: Graph, region: Region, position: dict[Node, int]) -> None:
+        self.owner, self.graph, self.region, self.position = owner, graph, region, position
         makers = [t.producer for t in region.axes if t.producer is not None]
         self.order = sorted(region.nodes, key=position.__getitem__)
         self.last = max([*makers, *region.nodes, *region.ends], key=position.__getitem__)
@@ -65,8 +77,8 @@ class _Unrolling:
         joined = {end: self._joined(tensor) for end, tensor in self.region.ends.items()}
         for end, whole in joined.items():
             op, shape = reshape_to(end)
-            self.graph.replace_node(end, op, [whole, shape], origin=self.owner.made(end))
-        self.graph.sort()
+            made = self.graph.replace_node(end, op, [whole, shape], origin=self.owner.made(end))
+            self.position[made] = self.position[end]        # another region may start there
         sweep(self.graph, *reversed(self.region.axes), *(pick.picker.output for pick in self.region.picks.values()))
 
     def _add(self, op: Operator, inputs: list[Tensor], like: Tensor, origin: Origin) -> tuple[Tensor, ...]:
