@@ -224,13 +224,13 @@ PROTOS: dict[str, tuple[Callable[[], onnx.ModelProto], type[VitrifyError], str]]
     ),
     "too many steps": (
         lambda: model(
-            [node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)],
-            {"x": np.ones((999, 1, 3), np.float32)},
-            {"w": np.ones((1, 8, 3), np.float32), "r": np.ones((1, 8, 2), np.float32)},
+            [node("GRU", ["x", "w", "r"], ["y"], hidden_size=2)],
+            {"x": np.ones((1999, 1, 3), np.float32)},
+            {"w": np.ones((1, 6, 3), np.float32), "r": np.ones((1, 6, 2), np.float32)},
             ["y"],
         ),
         UnsupportedError,
-        "999 time steps; at most",
+        "1999 time steps; at most",
     ),
 }
 
