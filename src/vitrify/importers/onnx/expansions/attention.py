@@ -49,23 +49,24 @@ def multi_head_attention(w: Writer, node: SourceNode) -> str:
 
 
 @expansion("com.microsoft::GroupQueryAttention")
-def group_query_attention(w: Writer, node: SourceNode) -> str:
-    """Causal attention in which groups of queries share keys and values; a first pass, without a cache."""
-    _refuse(w, node, {3: "past keys", 4: "past values"}, 1)
+def group_query_attention(w: Writer, node: SourceNode) -> list[str]:
+    """Causal attention in which groups of queries share keys and values; a first pass, which starts a cache."""
+    _refuse(w, node, {3: "past keys", 4: "past values"}, 3)
     if node.integer("do_rotary"):
         raise node.unsupported("rotary embedding inside of it (do_rotary)", "export it as a node of its own")
     if node.integer("local_window_size", -1) > 0:
         raise node.unsupported("a local window (local_window_size)")
     if not w.has(1) or not w.has(2):
         raise node.unsupported("keys and values packed with the queries", "export with keys and values of their own")
-    return _attend(w, node, (w.needed(0), w.needed(1), w.needed(2)), "", node.integer("num_heads"),
-                   node.integer("kv_num_heads"), causal=True)
+    y = _attend(w, node, (w.needed(0), w.needed(1), w.needed(2)), "", node.integer("num_heads"),
+                node.integer("kv_num_heads"), causal=True)
+    return [y, f"{y}:1", f"{y}:2"][: len(node.outputs)]
 
 
 def _attend(w: Writer, node: SourceNode, parts: tuple[str, str, str], mask: str, heads: int, shared: int = 0,
             causal: bool = False) -> str:
     scale = node.number("scale", 0.0)
-    return w.add("Attention", *parts, *([mask] if mask else []), opset=_OPSET, q_num_heads=heads,
+    return w.add("Attention", *parts, *([mask] if mask else []), outputs=3, opset=_OPSET, q_num_heads=heads,
                  kv_num_heads=shared or heads, scale=scale or None, softcap=node.number("softcap", 0.0) or None,
                  is_causal=int(causal or bool(node.integer("unidirectional"))))
 
