@@ -190,3 +190,21 @@ def test_reads_a_fixed_output_as_it_is(tmp_path: Path) -> None:
     optimize(found)
     assert [n.op.kind for n in found.main] == ["LOGISTIC", "MUL"]
     assert np.abs(executed(found, {"x": x})["y"] - by_runtime(path, {"x": x})["y"]).max() <= 1.01 * 0.03
+
+
+def test_dynamic_lstm(tmp_path: Path) -> None:
+    """An LSTM with weights of 8 bits computes in float with what they stand for."""
+    from onnxruntime.quantization import quantize_dynamic
+
+    rng = np.random.default_rng(8)
+    feeds = {"x": rng.normal(size=(4, 1, 6)).astype(np.float32)}
+    constants = {"w": rng.normal(size=(1, 20, 6)).astype(np.float32) * np.float32(0.5),
+                 "r": rng.normal(size=(1, 20, 5)).astype(np.float32) * np.float32(0.5)}
+    nodes = [helper.make_node("LSTM", ["x", "w", "r"], ["y", "h"], "cell", hidden_size=5)]
+    source = saved(model(nodes, feeds, constants, ["y", "h"]), tmp_path)
+    path = tmp_path / "dynamic.onnx"
+    quantize_dynamic(source, path, op_types_to_quantize=["LSTM"])
+    found = load(path)
+    given, wanted = by_litert(found, feeds), by_runtime(path, feeds)
+    for name in ("y", "h"):
+        assert sqnr_db(given[name], wanted[name]) > 30      # the runtime rounds x and h
