@@ -11,11 +11,16 @@ from weights import observe, rescale
 TASKS = {"detect": "DetectionModel", "segment": "SegmentationModel", "pose": "PoseModel", "obb": "OBBModel"}
 
 
-def ultralytics(yaml: str, task: str = "detect", classes: int = 80) -> nn.Module:
-    """Return the network of an ultralytics description; in evaluation mode its head decodes boxes and scores."""
+def ultralytics(yaml: str, task: str = "detect", classes: int = 80, end2end: bool = False) -> nn.Module:
+    """Return the network of an ultralytics description; in evaluation mode its head decodes boxes and scores.
+
+    ``end2end``: of two heads the one whose detections need no suppression, sorted inside the model.
+    """
     from ultralytics.nn import tasks
 
     net = getattr(tasks, TASKS[task])(yaml, ch=3, nc=classes, verbose=False)
+    if hasattr(net.model[-1], "end2end"):
+        net.model[-1].end2end = end2end
     net.model[-1].export = True             # the outputs of a shipped model alone, no training by-products
     return net
 
