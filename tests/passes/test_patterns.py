@@ -59,6 +59,10 @@ def depthwise(m: Maker, x: Tensor, multiplier: int = 1) -> Tensor:
     return m.op(ops.DepthwiseConv2D(depth_multiplier=multiplier), x, w, m.weights(x.shape[3] * multiplier))
 
 
+def grouped(m: Maker, x: Tensor) -> Tensor:
+    return m.op(ops.Conv2D(padding=Padding.VALID), x, m.weights(6, 3, 3, x.shape[3] // 2), m.weights(6))
+
+
 def transposed(m: Maker, x: Tensor) -> Tensor:
     shape = m.ints(1, x.shape[1] * 2, x.shape[2] * 2, 5)
     return m.op(ops.TransposeConv(stride_h=2, stride_w=2), shape, m.weights(5, 2, 2, x.shape[3]), x, m.weights(5))
@@ -143,6 +147,8 @@ CASES: dict[str, tuple[type[Pass], Build, list[str]]] = {
                             ["CONV_2D"]),
     "add then conv without bias": (FoldScaleBefore, lambda m, x: m.conv(add(m, x, 1), 5, 1, bias=False), ["CONV_2D"]),
     "mul then depthwise": (FoldScaleBefore, lambda m, x: depthwise(m, mul(m, x, 1, 2, 3, 4), 2), ["DEPTHWISE_CONV_2D"]),
+    "mul then grouped": (FoldScaleBefore, lambda m, x: grouped(m, mul(m, x, 1, 2, 3, 4)), ["CONV_2D"]),
+    "add then grouped": (FoldScaleBefore, lambda m, x: grouped(m, add(m, x, 1, 2, 3, 4)), ["CONV_2D"]),
     "mul then transposed": (FoldScaleBefore, lambda m, x: transposed(m, mul(m, x, 1, 2, 3, 4)), ["TRANSPOSE_CONV"]),
     "mul read twice": (FoldScaleBefore, lambda m, x: (lambda y: (m.conv(y, 5), y))(mul(m, x, 2)), ["MUL", "CONV_2D"]),
     "mul then two convs": (FoldScaleBefore, lambda m, x: (lambda y: m.op(ops.Add(), m.conv(y, 5), m.conv(y, 5, 1)))(

@@ -31,6 +31,7 @@ LAYERS: dict[str, Make] = {
     "conv": lambda n, x: n.conv(x, 24, dilation_h_factor=2),
     "strided": lambda n, x: n.conv(n.add(ops.Pad(), x, n.constant([[0, 0], [1, 1], [1, 1], [0, 0]])), 24, stride_h=2,
                                    stride_w=2, padding=ops.Padding.VALID),
+    "grouped": lambda n, x: n.add(ops.Conv2D(), x, n.weights(24, 3, 3, 4), n.constant(np.zeros(24))),
     "depthwise": lambda n, x: n.add(ops.DepthwiseConv2D(), x, n.weights(1, 5, 5, 16, gain=3), n.constant(np.zeros(16))),
     "dense": lambda n, x: n.add(ops.FullyConnected(keep_num_dims=True), x, n.weights(24, 16), n.constant(np.zeros(24))),
 }
@@ -115,5 +116,5 @@ def weights_of(model: Model) -> Array:
 def error(name: str, change: Array, moments: Moments) -> float:
     """The variance of the output's error."""
     rows = change.reshape(-1, change.shape[-1]).T[:, None, :] if name == "depthwise" else \
-        change.reshape(1, change.shape[0], -1)
+        change.reshape(len(moments.first), change.shape[0] // len(moments.first), -1)
     return float(np.einsum("gon,gnm,gom->", rows, moments.spread(centered=True), rows))

@@ -92,7 +92,8 @@ def _convolution(user: Node, first: bool) -> Node | None:
     if isinstance(user.op, ops.Pad) and len(user.output.users) == 1 and not user.output.is_output:
         user = user.output.users[0]
     found = weights_of(user) if isinstance(user.op, ops.Conv2D) else None
-    return user if found is not None and found[1].shape[3] % PARTS == 0 else None
+    whole = found is not None and found[1].shape[3] == user.input(0).shape[3]      # a group sees only some of the parts
+    return user if found is not None and whole and found[1].shape[3] % PARTS == 0 else None
 
 
 def _picked(tensor: Tensor, spatial: Place | None) -> tuple[Tensor, Place] | None:

@@ -148,12 +148,15 @@ def _taken(node: Node, reader: Node, factor: Array) -> list[Tensor | None] | Non
 
 
 def _per_input(node: Node, factor: Array, channels: int, expected: int) -> Array | None:
-    """The factor for each index of the weights' last axis; None where channels do not map one to one."""
+    """The factor for the weights, to broadcast: by their last axis, in a grouped convolution by output too."""
     vector = per_channel(factor, channels)
     if vector is None:
         return None
     if isinstance(node.op, ops.DepthwiseConv2D):
         return np.repeat(vector, expected // channels)
+    if isinstance(node.op, ops.Conv2D) and channels != expected:
+        groups, outputs = channels // expected, node.input(1).shape[0]
+        return np.repeat(vector.reshape(groups, expected), outputs // groups, axis=0)[:, None, None, :]
     return vector if channels == expected else None
 
 

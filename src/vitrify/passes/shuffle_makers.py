@@ -56,8 +56,9 @@ def _permute(one: Pass, graph: Graph, maker: Node, order: Array, shuffle: Node) 
     if found is None:
         return False
     places, weights, bias = found
-    if weights.shape[places.out_axis] != len(order):
-        return False
+    channels = maker.input(places.value).shape[3]
+    if weights.shape[places.out_axis] != len(order) or weights.shape[places.in_axis] != channels:
+        return False                       # outputs of a grouped convolution stay with their group
     wanted = np.take(weights, order, places.out_axis)
     inputs = with_weights(maker, places, wanted, None if bias is None else bias.reshape(-1)[order])
     swap(graph, maker, maker.op, inputs, one.made(maker, shuffle))

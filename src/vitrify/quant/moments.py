@@ -1,7 +1,8 @@
 """How the inputs of a layer vary together: what is needed to round its weights against each other.
 
 For each layer small enough, calibration sums ``x`` and ``x x^T`` over the windows that the layer looks at; for a
-depthwise layer for each channel by itself. Windows that stick out over the border are left out.
+depthwise layer for each channel by itself, for a grouped one for each group. Windows that stick out over the border are
+left out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ LARGEST = 200
 """Inputs of an output above which a layer is left alone: to round its weights takes long."""
 
 MOST_TAPS = 1 << 18
-"""Entries of ``x x^T`` in all channels of a depthwise layer above which it is left alone: 25 taps in 419 channels."""
+"""Entries of ``x x^T`` in all channels of a depthwise layer, or groups of a grouped one, above which it is left alone:
+25 taps in 419 channels."""
 
 WINDOWS = 8
 """Windows for each input of an output that one sample adds at most, evenly spread: with eight samples, 64 of them."""
@@ -36,7 +38,10 @@ FEWEST = 4
 
 @dataclass(eq=False)
 class Moments:
-    """Sums over ``count`` windows: ``first`` [g,n] of x, ``second`` [g,n,n] of x x^T; g is 1, or a channel each."""
+    """Sums over ``count`` windows: ``first`` [g,n] of x, ``second`` [g,n,n] of x x^T.
+
+    g is 1, or a channel or a group each.
+    """
 
     first: Array
     second: Array
@@ -87,7 +92,8 @@ def _is_small(node: Node) -> bool:
     if isinstance(node.op, DepthwiseConv2D):
         return shape[3] == x[3] and shape[3] * (shape[1] * shape[2]) ** 2 <= MOST_TAPS
     if isinstance(node.op, Conv2D):
-        return shape[3] == x[3] and math.prod(shape[1:]) <= LARGEST
+        taps, groups = math.prod(shape[1:]), x[3] // shape[3]
+        return taps <= LARGEST and (groups == 1 or groups * taps ** 2 <= MOST_TAPS)
     return isinstance(node.op, FullyConnected) and len(x) > 1 and shape[1] <= LARGEST
 
 
@@ -133,7 +139,9 @@ def moments_of(node: Node, values: Array) -> Moments:
     windows = values[0][rows[:, None] + down, columns[:, None] + across]       # [windows, taps, channels]
     if isinstance(node.op, DepthwiseConv2D):
         return _sums(windows.transpose(2, 0, 1))
-    return _sums(windows.reshape(1, len(rows), -1))
+    share = node.input(1).shape[3]
+    grouped = windows.reshape(*windows.shape[:2], -1, share).transpose(2, 0, 1, 3)             # [g, windows, taps, c]
+    return _sums(grouped.reshape(len(grouped), len(rows), -1))
 
 
 def _sums(x: Array) -> Moments:

@@ -48,7 +48,10 @@ def round_weights(op: Operator, weights: Array, scales: Quantization, moments: M
     if isinstance(op, DepthwiseConv2D):
         rows = weights.reshape(-1, weights.shape[-1]).T[:, None, :]             # [channels, 1, taps]
     else:
-        rows = weights.reshape(1, weights.shape[0], -1)                         # [1, outputs, inputs]
+        groups = len(spread)
+        if weights.shape[0] % groups:
+            return None
+        rows = weights.reshape(groups, weights.shape[0] // groups, -1)          # [g, outputs, inputs]
     if spread.shape != (rows.shape[0], rows.shape[2], rows.shape[2]) or not np.isfinite(spread).all():
         return None
     channels = rows.shape[0] * rows.shape[1]

@@ -1,4 +1,4 @@
-"""Convolutions: CONV_2D, DEPTHWISE_CONV_2D, and one CONV_2D per group."""
+"""Convolutions: CONV_2D, also grouped, and DEPTHWISE_CONV_2D."""
 
 from __future__ import annotations
 
@@ -111,12 +111,5 @@ def _emit(
         dilation_h_factor=window.dilations[0],
         dilation_w_factor=window.dilations[1],
     )
-    kernel = turned(ctx, weights, (0, 2, 3, 1))
-    if group == 1:
-        return ctx.emit(plain, [x, named(ctx, kernel, name), bias])
-    # Compilers for NPUs do not take CONV_2D's own groups, so each group is a convolution of its own.
-    pieces = zip(parts(ctx, x, group, 3), parts(ctx, kernel, group, 0), parts(ctx, bias, group, 0), strict=True)
-    results = [
-        ctx.emit(plain, [part, named(ctx, k, f"{name}/{i}"), b], aside=True) for i, (part, k, b) in enumerate(pieces)
-    ]
-    return ctx.emit(ops.Concatenation(axis=3), results)
+    # With groups too: a kernel of fewer channels than x says how many there are.
+    return ctx.emit(plain, [x, named(ctx, turned(ctx, weights, (0, 2, 3, 1)), name), bias])
