@@ -21,7 +21,7 @@ ROUNDS = 6
 """How often patterns, layout and clean-up may feed each other; two do for every model seen."""
 Layout = Literal["nhwc", "nchw"]
 
-__all__ = ["CLEANUP", "FUSION", "LAYOUT", "PATTERNS", "Layout", "Pass", "Runner", "optimize",
+__all__ = ["CLEANUP", "FUSION", "LAYOUT", "PATTERNS", "Layout", "Pass", "Runner", "has_steps", "optimize",
            "unroll_sequences"]
 
 

@@ -60,7 +60,7 @@ class Pending:
 
     def view(self) -> memoryview:
         """The bytes in C order; without a copy where the array has that order already."""
-        return memoryview(np.ascontiguousarray(self._array).reshape(-1).view(np.uint8))
+        return np.ascontiguousarray(self._array).reshape(-1).view(np.uint8).data
 
 
 class Encoder:

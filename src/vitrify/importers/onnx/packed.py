@@ -30,7 +30,7 @@ def unpacked(data: Array, count: int, kind: int) -> Array:
     """The elements of uint8 ``data`` as int8, uint8 or float32."""
     bits = BITS[kind]
     shifts = np.arange(0, _BYTE, bits, dtype=np.uint8)
-    values = ((data.view(np.uint8)[:, None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(-1)[:count]
+    values: Array = ((data.view(np.uint8)[:, None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(-1)[:count]
     if kind in _FLOATS:
         return _floats(SMALL_FLOATS[_FLOATS[kind]], bits)[values]
     if kind == _POWERS:
