@@ -17,7 +17,7 @@ from vitrify.importers.onnx.context import POISON, Context, Poison
 from vitrify.importers.onnx.controls import CONTROL, carry_out
 from vitrify.importers.onnx.dynamic import undo_dynamic
 from vitrify.importers.onnx.elements import graph_dtype, held
-from vitrify.importers.onnx.expansions import expand
+from vitrify.importers.onnx.expansions import EXPANSIONS, expand
 from vitrify.importers.onnx.folds import FOLDS, fold
 from vitrify.importers.onnx.folds.reference import by_reference
 from vitrify.importers.onnx.functions import put_in
@@ -49,7 +49,10 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int] | int],
     check(source.graph)
     types = {value.name: value.dtype for value in source.graph.inputs}
     constants = constant_inputs(source.graph, values)
-    extents, notes = static_shapes(source.graph, shapes, source.metadata)
+    try:
+        extents, notes = static_shapes(source.graph, shapes, source.metadata)
+    except UnsupportedError as question:          # no answer to it helps where an operator is unknown: say so at once
+        raise UnsupportedError([*question.findings, *_unknown(source)]) from None
     walk = _Walk(Context(Graph(source.graph.name or "main"), source.opset))
     walk.context.declared.update(types)
     walk.context.declared.update(source.types)
@@ -74,19 +77,12 @@ class _Walk:
 
     def inputs(self, graph: SourceGraph, extents: Mapping[str, tuple[int, ...]]) -> None:
         """Make the graph's input tensors."""
-        findings: list[Finding] = []
         for value in graph.inputs:
             try:
                 dtype = graph_dtype(value.dtype)
             except KeyError:
-                findings.append(
-                    Finding(
-                        code="onnx.input-type",
-                        where=f"input '{value.name}'",
-                        headline=f"input '{value.name}' "
-                        f"has the element type {value.dtype or '(none)'}, which no TFLite model takes here",
-                    )
-                )
+                self.errors.append(_odd_type(value))
+                self.context.values[value.name] = POISON
                 continue
             self.context.declared[value.name] = value.dtype
             shape = extents[value.name]
@@ -96,8 +92,6 @@ class _Walk:
             tensor = Tensor(value.name, dtype, shape, origin=Origin.of(value.name))
             self.context.graph.inputs.append(tensor)
             self.context.values[value.name] = tensor
-        if findings:
-            raise UnsupportedError(findings)
 
     def run(self, graph: SourceGraph) -> None:
         """Fold or lower every node that the outputs depend on."""
@@ -121,7 +115,7 @@ class _Walk:
         context, kind = self.context, node.full_kind
         inputs = [context.values[name] if name else None for name in node.inputs]
         poisoned = any(isinstance(value, Poison) for value in inputs)
-        if not (kind in LOWERINGS or kind in FOLDS or kind in CONTROL or has_body(node)):
+        if not _is_known(node):
             computed = None if poisoned else by_reference(node, inputs)
             if computed is None:
                 self.missing[kind].append(node)
@@ -213,6 +207,29 @@ class _Walk:
             outputs.append(tensor)
         context.graph.set_outputs(outputs)
         context.graph.remove_dead()
+
+
+def _is_known(node: SourceNode) -> bool:
+    """True when something here lowers, folds or takes apart nodes of this kind."""
+    kind = node.full_kind
+    return kind in LOWERINGS or kind in FOLDS or kind in CONTROL or has_body(node)
+
+
+def _unknown(source: SourceModel) -> list[Finding]:
+    """The kinds of operators that nothing here knows, whatever the shapes."""
+    missing: dict[str, list[SourceNode]] = defaultdict(list)
+    for node in needed(source.graph):
+        if not _is_known(node) and node.full_kind not in EXPANSIONS:
+            missing[node.full_kind].append(node)
+    return [_missing(kind, nodes, source.opset) for kind, nodes in missing.items()]
+
+
+def _odd_type(value: SourceValue) -> UnsupportedError:
+    return UnsupportedError.of(
+        "onnx.input-type",
+        f"input '{value.name}' has the element type {value.dtype or '(none)'}, which no TFLite model takes here",
+        where=f"input '{value.name}'",
+    )
 
 
 def _bug(node: SourceNode, error: Exception) -> InternalError:
