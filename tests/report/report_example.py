@@ -24,6 +24,7 @@ from vitrify.results import (
     ScoreRow,
     StageRecord,
     TensorRow,
+    TransposeRow,
     VerdictRow,
 )
 
@@ -36,7 +37,9 @@ def example(name: str = HOSTILE) -> RunRecord:
     """Return the record; every text that a model's author can choose is ``name``."""
     tensor = TensorRow(name=name, shape=[1, 8], dtype="int8", scale=0.5, zero_point=-3, real_min=-62.5, real_max=65.0)
     facts = ModelFacts(file=name, kind="int8", bytes=1234, inputs=[tensor], outputs=[tensor],
-                       operators={name: 2, "ADD": 1}, parameters=77)
+                       operators={name: 2, "ADD": 1}, parameters=77, transposes=1,
+                       transposes_left=[TransposeRow(node=name, between=[name, "the head"], reason="tokens are mixed",
+                                                     bytes=4096)])
     rows = [ErrorRow(tensor=f"{name}{index}", operator=name, sqnr_db=40.0 - index, cosine=0.99, largest_error=0.1,
                      aligned=index != 7, note=name if index == 7 else "")
             for index in range(30)]

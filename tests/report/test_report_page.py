@@ -82,7 +82,8 @@ def test_hostile_names_stay_text(text: str) -> None:
 def test_what_the_reader_must_see(text: str) -> None:
     words = " ".join(Page(text).text)
     for wanted in ("estimate", "4 to 7 ms", "Calibrated on random values", "31.5 dB", "not good", "2 partitions",
-                   "all 30 aligned tensors", "float", "INT8", "-62.5 … 65", "1 sample"):
+                   "all 30 aligned tensors", "float", "INT8", "-62.5 … 65", "1 sample",
+                   "Transposes left", "the head", "tokens are mixed"):
         assert wanted in words, wanted
 
 

@@ -25,10 +25,19 @@ def models(record: RunRecord) -> Section | None:
     parts: list[Child] = [table(columns, rows)]
     for label, facts in forms:
         parts += [tag("h3", f"Inputs and outputs, {label}"), _tensors(facts)]
+    parts += _transposes(forms[-1][1])
     names = list(dict.fromkeys(name for _, facts in forms for name in facts.operators))
     counts = [(name, *(facts.operators.get(name, 0) for _, facts in forms)) for name in names]
     listing = table(("operator", *(f"#{label}" for label, _ in forms)), counts)
     return Section("model", "Model", parts, tag("details", tag("summary", "operators"), listing))
+
+
+def _transposes(facts: ModelFacts) -> list[Child]:
+    """Each TRANSPOSE that is left, between which of the user's nodes it stands, and why it could not go."""
+    if not facts.transposes_left:
+        return []
+    rows = [(row.node, " and ".join(row.between), bytes_text(row.bytes), row.reason) for row in facts.transposes_left]
+    return [tag("h3", "Transposes left"), table(("transpose", "between", "#moves", "why it stays"), rows)]
 
 
 def interface(record: RunRecord) -> Section | None:
