@@ -33,7 +33,9 @@ def run_command(name: str, work: Callable[[Reporter], Result], *, json: bool, qu
         written, 130 interrupted.
     """
     from vitrify.cli.showing import reporter
+    from vitrify.core.isolation import start_early
 
+    start_early()
     shown = reporter(quiet)
     try:
         sweep_temporary()
