@@ -10,7 +10,7 @@ import pytest
 from graph_maker import Maker, check_kept
 
 from vitrify import ops
-from vitrify.ir import Operator, Tensor
+from vitrify.ir import DType, Operator, Tensor
 from vitrify.passes import Runner
 from vitrify.passes.layout.perms import Perm, inverse, moves_only_ones
 from vitrify.passes.layout.region import permutation
@@ -31,6 +31,10 @@ def last_stays(perm: Perm) -> bool:
 
 def turned(perm: Perm) -> bool:
     return perm == (0, 2, 1, 3)
+
+
+def swapped(perm: Perm) -> bool:
+    return perm == (1, 0, 2)
 
 
 def one(op: Operator) -> Build:
@@ -65,6 +69,19 @@ def select(op: Operator) -> Build:
 
 def joined(m: Maker, x: Tensor) -> Tensor:
     return m.op(ops.Concatenation(axis=-2), m.op(ops.Exp(), x), x, m.weights(2, 3, 1, 5))
+
+
+def recurrent(op: ops.UnidirectionalSequenceRNN | ops.UnidirectionalSequenceLSTM, gates: int) -> Build:
+    """A layer of 5 units that starts from zeros, over float32[2,3,4]."""
+    def build(m: Maker, x: Tensor) -> Tensor:
+        own, back = ([m.weights(5, depth) for _ in range(gates)] for depth in (4, 5))
+        biases = [m.weights(5) for _ in range(gates)]
+        states = [Tensor(f"state{i}", DType.FLOAT32, (SHAPE[op.time_major], 5), is_variable=True) for i in range(2)]
+        if gates == 1:
+            return m.op(op, x, *own, *back, *biases, states[0])
+        return m.op(op, x, *own, *back, None, None, None, *biases, None, None, *states, None, None, None, None)
+
+    return build
 
 
 POOL = {"stride_h": 1, "stride_w": 2, "filter_height": 3, "filter_width": 2}
@@ -118,6 +135,16 @@ CASES: dict[str, tuple[Build, Callable[[Perm], bool], Callable[[Perm], bool]]] =
 }
 
 
+# name: (a recurrent layer over three dimensions, whether the TRANSPOSE goes: batch and time may change places)
+CASES |= {
+    f"{name} {'time' if major else 'batch'} first": (build, swapped, swapped)
+    for major in (False, True)
+    for name, build in (("rnn", recurrent(ops.UnidirectionalSequenceRNN(time_major=major), 1)),
+                        ("lstm", recurrent(ops.UnidirectionalSequenceLSTM(time_major=major), 4)))
+}
+SHAPES = {name: SHAPE[:3] for name in CASES if name.endswith(" first")}
+
+
 def all_perms(rank: int) -> list[Perm]:
     return [perm for perm in itertools.permutations(range(rank)) if perm != tuple(range(rank))]
 
@@ -136,9 +163,10 @@ def turn(maker: Maker, outputs: Tensor | tuple[Tensor, ...], forwards: bool) -> 
 @pytest.mark.parametrize("case", CASES)
 def test_forwards(case: str) -> None:
     build, goes, _ = CASES[case]
-    for perm in all_perms(4):
+    shape = SHAPES.get(case, SHAPE)
+    for perm in all_perms(len(shape)):
         maker = Maker()
-        x = maker.input(*(SHAPE[i] for i in inverse(perm)))
+        x = maker.input(*(shape[i] for i in inverse(perm)))
         left = turn(maker, build(maker, maker.transpose(x, *perm)), forwards=True)
         assert bool(left) != goes(inverse(perm)), perm
 
@@ -146,24 +174,25 @@ def test_forwards(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_backwards(case: str) -> None:
     build, _, goes = CASES[case]
-    for perm in all_perms(_rank(build)):
+    shape = SHAPES.get(case, SHAPE)
+    for perm in all_perms(_rank(build, shape)):
         maker = Maker()
-        given = build(maker, maker.input(*SHAPE))
+        given = build(maker, maker.input(*shape))
         outputs = given if isinstance(given, tuple) else (given,)
         left = turn(maker, tuple(maker.transpose(t, *perm) for t in outputs), forwards=False)
         assert bool(left) != goes(perm), perm
 
 
-def _rank(build: Build) -> int:
+def _rank(build: Build, shape: tuple[int, ...]) -> int:
     maker = Maker()
-    given = build(maker, maker.input(*SHAPE))
+    given = build(maker, maker.input(*shape))
     return len((given if isinstance(given, tuple) else (given,))[0].shape)
 
 
 def test_every_family_has_a_case() -> None:
     used = set()
-    for build, _, _ in CASES.values():
+    for case, (build, _, _) in CASES.items():
         maker = Maker()
-        build(maker, maker.input(*SHAPE))
+        build(maker, maker.input(*SHAPES.get(case, SHAPE)))
         used |= {type(RULES[type(node.op)]) for node in maker.graph if type(node.op) in RULES}
     assert {type(rule) for rule in RULES.values()} - used <= {type(RULES[ops.Reshape])}
