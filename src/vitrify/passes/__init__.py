@@ -15,14 +15,14 @@ from vitrify.passes.base import Pass, Runner
 from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.misfits import misfits
 from vitrify.passes.quantized import has_steps, keep_steps
-from vitrify.passes.tables import CLEANUP, FUSION, HEADS, LAYOUT, LEFTOVERS, PATTERNS, SEQUENCES
+from vitrify.passes.tables import CLEANUP, FUSION, HEADS, INTEGER_FORMS, LAYOUT, LEFTOVERS, PATTERNS, SEQUENCES
 
 ROUNDS = 6
 """How often patterns, layout and clean-up may feed each other; two do for every model seen."""
 Layout = Literal["nhwc", "nchw"]
 
-__all__ = ["CLEANUP", "FUSION", "LAYOUT", "PATTERNS", "Layout", "Pass", "Runner", "has_steps", "optimize",
-           "unroll_sequences"]
+__all__ = ["CLEANUP", "FUSION", "INTEGER_FORMS", "LAYOUT", "PATTERNS", "Layout", "Pass", "Runner", "has_steps",
+           "optimize", "unroll_sequences"]
 
 
 def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layout = "nhwc") -> Ledger:
@@ -44,14 +44,17 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
 
 
 def unroll_sequences(model: Model, ledger: Ledger | None = None) -> Ledger:
-    """Write the sequence operators of an optimized model out step by step, in place; inputs and outputs stay.
+    """Bring an optimized model into the form that full-integer quantization needs, in place; inputs and outputs stay.
 
-    Full-integer quantization needs it: the steps have integer kernels of every kind, and ranges for each tensor.
+    Sequence operators are written out step by step: the steps have integer kernels of every kind, and ranges for each
+    tensor. Means over channels become products, which an NPU computes faster.
     """
     runner = Runner(model, ledger)
-    if runner.run(SEQUENCES, rounds=1):
+    unrolled = runner.run(SEQUENCES, rounds=1)
+    if unrolled:
         runner.run(CLEANUP)
         runner.apply(TurnLayout(model, False, False))
+    if runner.run(INTEGER_FORMS, rounds=1) or unrolled:
         runner.run(FUSION)
         for graph in model.graphs:
             make_names_unique(graph)

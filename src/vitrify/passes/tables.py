@@ -9,6 +9,7 @@ from vitrify.passes.broadcasts import ImplicitBroadcast
 from vitrify.passes.centring import CentreFirst, SquareOfDifference
 from vitrify.passes.concats import MergeConcats
 from vitrify.passes.dead_code import DeadCode
+from vitrify.passes.depth_means import DepthMean
 from vitrify.passes.div_no_nan import DivNoNan
 from vitrify.passes.division import DivToRsqrt
 from vitrify.passes.duplicates import Duplicates, SharedConstants
@@ -123,3 +124,6 @@ FUSION: tuple[type[Pass], ...] = (
 
 SEQUENCES: tuple[type[Pass], ...] = (Unroll,)
 """What full-integer quantization needs written out."""
+
+INTEGER_FORMS: tuple[type[Pass], ...] = (DepthMean,)
+"""Forms that cost as much in float, and less in integers on an NPU."""
