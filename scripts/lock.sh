@@ -8,3 +8,4 @@ common=(pip compile -q --universal --python-version 3.11 --no-header --no-annota
         -c requirements/constraints.txt)
 uv "${common[@]}" pyproject.toml -o requirements/core.lock
 uv "${common[@]}" pyproject.toml --extra dev --extra docs -c requirements/core.lock -o requirements/dev.lock
+uv "${common[@]}" pyproject.toml --extra tf -c requirements/core.lock -o requirements/tf.lock

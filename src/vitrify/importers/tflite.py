@@ -10,6 +10,8 @@ from vitrify.core.errors import UsageError
 from vitrify.ir import Model
 
 IDENTIFIER = b"TFL3"
+BATCH = "batch"
+"""What a TensorFlow model's first dimension is called, also when it has become a TFLite file."""
 
 
 def match(head: bytes, size: int) -> bool:
@@ -47,6 +49,9 @@ def _check_sizes(model: Model, path: Path, sizes: Mapping[str, Sequence[int] | i
         )
     for name, shape in sizes.items():
         if isinstance(shape, int):
+            if name == BATCH and model.interface is not None and model.interface.source_format == "tensorflow" \
+                    and all(t.shape[:1] == (shape,) for t in model.main.inputs):
+                continue
             raise UsageError.of("dim.unknown", f"there is no dimension '{name}': dimensions of a TFLite file have no names",
                                 where=str(path), help="convert the source model again with --dim")
         if name not in known:
