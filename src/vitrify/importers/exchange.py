@@ -15,6 +15,8 @@ import msgspec
 
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding
+from vitrify.core.progress import ProgressCallback
+from vitrify.results import InspectResult
 
 FRONT_ENDS = ("vitrify.importers.torch", "vitrify.importers.tensorflow")
 _ARCHIVES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x04", b"\x89HDF")
@@ -22,10 +24,14 @@ _ARCHIVES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x04", b"\x89HDF")
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What the caller says of the model: shapes and named dimensions, and whether code in it may run."""
+    """What the caller says of the model: shapes and named dimensions, and whether code in it may run.
+
+    ``progress`` is told how many of the exchange's steps are done.
+    """
 
     sizes: dict[str, tuple[int, ...] | int] = {}
     trust: bool = False
+    progress: ProgressCallback | None = None
 
 
 class Exchanged(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +52,13 @@ class FrontEnd(Protocol):
 
         Raises:
             VitrifyError: the framework is not installed, the model needs trust or shapes, or its export failed.
+        """
+
+    def inspect(self, path: Path) -> InspectResult:
+        """Say what the file holds, without the framework and without running anything of it.
+
+        Raises:
+            VitrifyError: it is damaged.
         """
 
 

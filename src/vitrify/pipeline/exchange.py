@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vitrify.core.files import look, temporary_folder
 from vitrify.core.findings import Finding
-from vitrify.core.progress import Reporter
+from vitrify.core.progress import ProgressCallback, Reporter
 from vitrify.pipeline.files import called, rename
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.steps import step
@@ -21,7 +21,8 @@ def needs_exchange(source: Path) -> bool:
     return look(source) is not None and front_end(source) is not None
 
 
-def exchange_to(source: Path, folder: Path, options: ConvertOptions) -> tuple[Path, list[Finding]]:
+def exchange_to(source: Path, folder: Path, options: ConvertOptions,
+                progress: ProgressCallback | None = None) -> tuple[Path, list[Finding]]:
     """Let the framework write the model into ``folder``, and return the file and what it told.
 
     Raises:
@@ -31,7 +32,8 @@ def exchange_to(source: Path, folder: Path, options: ConvertOptions) -> tuple[Pa
 
     front = front_end(source)
     assert front is not None
-    found = front.exchange(source, folder, Request(sizes=dict(options.sizes), trust=options.trust))
+    request = Request(sizes=dict(options.sizes), trust=options.trust, progress=progress)
+    found = front.exchange(source, folder, request)
     return found.path, found.findings
 
 
@@ -49,7 +51,7 @@ def exchanged(source: Path, options: ConvertOptions, reporter: Reporter) -> Iter
         return
     with temporary_folder() as folder:
         with step(reporter, "export") as note:
-            path, findings = exchange_to(source, folder, options)
-            note.text = f"{path.name}, {path.stat().st_size / 1e6:.2f} MB"
+            path, findings = exchange_to(source, folder, options, reporter.advance)
+            note.text = f"{path.suffix[1:]}, {path.stat().st_size / 1e6:.2f} MB"
         with called(path, source):
             yield path, [rename(finding, path, source) for finding in findings]

@@ -10,12 +10,13 @@ from pathlib import Path
 from vitrify.core.errors import ModelError, UsageError, VitrifyError
 from vitrify.core.files import look
 from vitrify.core.findings import Finding, Severity
+from vitrify.importers.exchange import front_end
 from vitrify.ir import Model
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.rows import model_facts
 from vitrify.results import FileRow, InspectResult
 
-ENDINGS = (".tflite", ".lite", ".onnx")
+ENDINGS = (".tflite", ".lite", ".onnx", ".pt2", ".pt", ".pth", ".torchscript")
 SHOWN_METADATA = 200
 SHOWN_NODES = 50
 
@@ -42,6 +43,9 @@ def _file(path: Path) -> InspectResult:
         from vitrify.pipeline.inspect_onnx import inspect_onnx
 
         return inspect_onnx(path)
+    front = front_end(path)
+    if front is not None:
+        return front.inspect(path)
     importers.load(path)               # knows best what the file is instead, and says so
     raise ModelError.of("file.unknown", f"'{path}' is neither an ONNX nor a TFLite model", where=str(path))
 
@@ -120,7 +124,7 @@ def _folder(path: Path) -> InspectResult:
         result.files.append(_row(path, file, result.findings))
     from vitrify import tflite
 
-    choice = tflite.choose([file for file in files if file.suffix.lower() != ".onnx"])
+    choice = tflite.choose([file for file in files if file.suffix.lower() in (".tflite", ".lite")])
     suits = {candidate.path: candidate for candidate in choice.candidates}
     for file, row in zip(files, result.files, strict=True):
         candidate = suits.get(file)
@@ -140,4 +144,4 @@ def _row(root: Path, file: Path, findings: list[Finding]) -> FileRow:
                              help=f.help) for f in error.findings]
         return FileRow(file=name, format="unknown", kind="unreadable", bytes=size, text=error.findings[0].headline)
     return FileRow(file=name, format=seen.format, kind=seen.kind, bytes=size, text=seen.summary,
-                   reason="it is not TFLite: quantize it" if seen.format == "onnx" else "")
+                   reason="" if seen.format == "tflite" else "it is not TFLite: quantize it")

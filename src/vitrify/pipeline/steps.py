@@ -54,7 +54,7 @@ def import_model(path: Path, options: ConvertOptions) -> Model:
     """
     from vitrify import importers
 
-    return importers.load(path, shapes=options.sizes, values=options.values)
+    return importers.load(path, shapes=options.sizes, values=options.values, trust=options.trust)
 
 
 def import_findings(model: Model) -> list[Finding]:

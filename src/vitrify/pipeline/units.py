@@ -82,7 +82,7 @@ def _source(build: Build) -> Path:
 def _export(build: Build) -> None:
     run, options = build.run, build.options
     with build.stage("export") as stage, temporary_folder() as folder:
-        path, findings = exchange_to(options.model, folder, options.conversion)
+        path, findings = exchange_to(options.model, folder, options.conversion, build.reporter.advance)
         file = f"{run.record.name}{path.suffix}"
         with staged(run.path(file)) as aside:
             shutil.copyfile(path, aside)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from vitrify.importers.onnx.weights import mapped
 MAX_BYTES = 2**31 - 1  # protobuf's own limit for one message
 OLDEST_OPSET = 7
 _OWN_DOMAINS = ("", "ai.onnx")
+_SCOPES = "pkg.torch.onnx.name_scopes"
+_QUOTED = re.compile(r"'([^']*)'")
 # AttributeProto.AttributeType. Source: onnx.proto.
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS, _TENSORS = range(1, 10)
 
@@ -91,6 +94,20 @@ def _parse(path: Path) -> tuple[Any, dict[int, Array]]:
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise damaged(f"'{path}' is not an ONNX model: there is no graph in it")
     return proto, weights
+
+
+def _module_path(proto: Any) -> str:
+    """The module that a node of PyTorch's exporter belongs to, with a slash; its name says only operator and number.
+
+    Source: torch/onnx/_internal/exporter/_core.py, metadata ``pkg.torch.onnx.name_scopes``: the names from the root
+    module to the operator, as a list of Python strings, each but the last with those before it.
+    """
+    for entry in proto.metadata_props:
+        if entry.key == _SCOPES:
+            scopes = _QUOTED.findall(text(entry.value))
+            path = next((scope for scope in reversed(scopes[:-1]) if scope), "")
+            return f"{path}/" if path else ""
+    return ""
 
 
 def _opset(proto: Any, path: Path) -> int:
@@ -212,7 +229,7 @@ class Reader:
         domain = text(proto.domain)
         node = SourceNode(
             text(proto.op_type),
-            text(proto.name),
+            _module_path(proto) + text(proto.name),
             [text(i) for i in proto.input],
             [text(o) for o in proto.output],
             {},

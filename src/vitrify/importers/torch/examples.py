@@ -9,53 +9,66 @@ from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.core.findings import Finding
 
 Sizes = Mapping[str, Sequence[int] | int]
+MOST_ELEMENTS = 1 << 30
+"""Elements of one example input; more is a slip of the pen, or a hostile file."""
 
 
-def example_inputs(label: str, inputs: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
-    """Return a random tensor for each input.
+def shapes_given(label: str, inputs: Sequence[str], sizes: Sizes) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that the caller says, by input; "" stands for the only one.
 
-    Args:
-        label: names the model in messages.
-        inputs: by name, a tensor (also a fake one) whose shape and type are known, or None.
-        sizes: what the caller says: shapes by input, "" for the only one.
     Raises:
-        UsageError: a shape for an input that there is not.
-        UnsupportedError: inputs whose shape nobody says; lists them all.
+        UsageError: a shape for an input that there is not, or an extent below 1.
     """
     shapes = {name: tuple(size) for name, size in sizes.items() if not isinstance(size, int)}
-    if "" in shapes and len(inputs) == 1:
-        shapes[next(iter(inputs))] = shapes.pop("")
-    unknown = [name for name in shapes if name not in inputs]
-    if unknown:
-        raise UsageError.of("shape.unknown-input", f"there is no input '{unknown[0]}'; the inputs are "
-                            f"{', '.join(map(repr, inputs)) or '(none)'}", where=label)
-    found: dict[str, Any] = {}
-    questions: list[Finding] = []
-    for name, known in inputs.items():
-        shape = shapes.get(name) or _shape(known)
-        if shape is None:
-            questions.append(Finding(
-                code="torch.open-shape", where=f"input '{name}'",
-                headline=f"'{label}' does not say which shape its input '{name}' has",
-                why="to export a module is to run it once", help=f"say which: --shape {name}=1,3,224,224"))
-        else:
-            found[name] = random_tensor(shape, getattr(known, "dtype", None))
-    if questions:
-        raise UnsupportedError(questions)
-    return found
+    if "" in shapes:
+        if len(inputs) != 1:
+            raise UsageError.of("shape.which-input", f"{label} has {len(inputs)} inputs, the shape says not which",
+                                where=label, help=f"--shape {next(iter(inputs), 'NAME')}=...")
+        shapes[inputs[0]] = shapes.pop("")
+    for name, shape in shapes.items():
+        if name not in inputs:
+            raise UsageError.of("shape.unknown-input", f"there is no input '{name}'; the inputs are "
+                                f"{', '.join(map(repr, inputs)) or '(none)'}", where=label)
+        if any(extent < 1 for extent in shape):
+            raise UsageError.of("shape.extent", f"the shape {list(shape)} of input '{name}' has an extent below 1", where=label)
+    return shapes
 
 
-def _shape(known: Any) -> tuple[int, ...] | None:
-    """The shape of a tensor whose extents are known; symbolic ones have a hint, the size that it was exported with."""
-    if known is None or not hasattr(known, "shape"):
-        return None
-    return tuple(int(getattr(getattr(extent, "node", None), "hint", None) or extent) for extent in known.shape)
+def example_inputs(label: str, inputs: Sequence[str], sizes: Sizes) -> dict[str, Any]:
+    """Return a random tensor for each input of a model that says nothing of their shapes.
+
+    Raises:
+        UsageError: a shape for an input that there is not, or an extent for a dimension: there are no named ones.
+        UnsupportedError: inputs whose shape nobody says; lists them all.
+    """
+    shapes = shapes_given(label, inputs, sizes)
+    dims = [name for name, size in sizes.items() if isinstance(size, int)]
+    if dims:
+        raise UsageError.of("shape.unknown-dim", f"{label} has no dimension named '{dims[0]}'", where=label,
+                            why="this format has no named dimensions", help=f"say whole shapes: --shape {inputs[0]}=1,3,224,224"
+                            if inputs else "")
+    missing = [name for name in inputs if name not in shapes]
+    if missing:
+        raise UnsupportedError([Finding(
+            code="torch.open-shape", where=f"input '{name}'",
+            headline=f"'{label}' does not say which shape its input '{name}' has",
+            why="to export a module is to run it once", help=f"say which: --shape {name}=1,3,224,224") for name in missing])
+    return {name: random_tensor(shapes[name], None, name) for name in inputs}
 
 
-def random_tensor(shape: Sequence[int], dtype: Any = None) -> Any:
-    """A tensor of normal noise, of small whole numbers where integers are wanted; the same each time."""
+def random_tensor(shape: Sequence[int], dtype: Any = None, name: str = "") -> Any:
+    """A tensor of normal noise, of small whole numbers where integers are wanted; the same each time.
+
+    Raises:
+        UsageError: it would have too many elements.
+    """
+    import math
+
     import torch
 
+    if math.prod(shape) > MOST_ELEMENTS:
+        raise UsageError.of("shape.too-large", f"the shape {list(shape)} of input '{name}' has {math.prod(shape)} elements, at "
+                                               f"most {MOST_ELEMENTS} are taken", where=f"input '{name}'")
     generator = torch.Generator().manual_seed(0)
     if dtype is None or dtype.is_floating_point:
         return torch.randn(tuple(shape), generator=generator).to(dtype or torch.float32)

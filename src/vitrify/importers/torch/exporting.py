@@ -1,200 +1,155 @@
-"""Both of PyTorch's ONNX exporters on one model, each judged against PyTorch itself; the cleaner result is kept."""
+"""PyTorch's two ONNX exporters: what each writes is judged against PyTorch itself, and by the graph that it gives."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import math
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from vitrify.core.errors import UnsupportedError, VitrifyError
-from vitrify.core.findings import Finding, Severity
+from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
+from vitrify.importers.torch.quiet import first_line, quiet
 from vitrify.importers.torch.source import TorchSource
 
-LEAST_DB = 60.0
-"""Below this an exported model is not the module any more: two float computations agree to 90 dB and more."""
 OPSET, TRACED_OPSET = 18, 17
 """What the exporters write best. Source: torch.onnx.export, "opset_version"."""
+LARGEST_INSIDE = 1_500_000_000
+"""Bytes of weights that are written into the ONNX file itself: 2 GB is the most that it may have."""
+WORDS = {"program": "by torch.export", "trace": "by tracing"}
 
 
-@dataclass(frozen=True)
-class Export:
-    """A file that an exporter wrote: how near it is to PyTorch, and the graph that it gives."""
+class Export(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that an exporter wrote: how near it is to PyTorch, and the graph that it gives after clean-up."""
 
     path: Path
     exporter: str
     decibels: float
-    transposes: int
-    operators: int
+    transposes: int = 0
+    operators: int = 0
+    is_supported: bool = True
 
 
-def best_export(source: TorchSource, folder: Path) -> tuple[Path, list[Finding]]:
-    """Export with each exporter that can, and return the file that gives the cleanest graph, with what was seen.
+def export_by(exporter: str, source: TorchSource, wanted: list[Any], folder: Path) -> Export:
+    """Write ``folder/exporter/NAME.onnx`` and judge it. ``wanted`` is what PyTorch answers to the example inputs.
 
     Raises:
-        UnsupportedError: no exporter can write the model, or none writes it right; says what each met.
+        UnsupportedError: the exporter cannot write the model.
     """
-    wanted = _run(source)
-    made: list[Export] = []
-    problems: list[Finding] = []
-    for exporter, write in EXPORTERS.items():
-        path = folder / f"{exporter}.onnx"
-        try:
-            with _quiet():
-                write(source, path)
-            _describe(path, source.metadata)
-            made.append(_judged(path, exporter, source, wanted))
-        except VitrifyError as error:
-            problems += error.findings
-        except Exception as error:      # the exporters' errors share no base class
-            problems.append(_cannot(source, exporter, error))
-    good = [export for export in made if export.decibels >= LEAST_DB]
-    problems += [_wrong(source, export) for export in made if export not in good]
-    if not good:
-        raise UnsupportedError(problems)
-    best = min(good, key=lambda export: (export.transposes, export.operators))
-    return best.path, [_told(source, best, made)]
-
-
-def _run(source: TorchSource) -> list[np.ndarray[Any, np.dtype[Any]]]:
-    """PyTorch's own outputs for the example inputs."""
-    import torch
-
-    callee = source.module if source.module is not None else source.program.module()
-    with torch.no_grad(), _quiet():
-        return [_array(value) for value in _leaves(callee(*source.inputs.values()))]
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    """The tensors in what a module returns, in the order of the exporters' outputs."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for part in value:
-            yield from _leaves(part)
-    elif value is not None:
-        yield value
-
-
-def _array(value: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    found: np.ndarray[Any, np.dtype[Any]] = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-    return found
+    path = folder / exporter / f"{Path(source.label).stem.replace(' ', '_')}.onnx"
+    path.parent.mkdir(exist_ok=True)
+    try:
+        with quiet():
+            _EXPORTERS[exporter](source, path)
+    except Exception as error:           # the exporters' errors share no base class
+        raise _cannot(source, exporter, error) from error
+    _describe(path, source)
+    try:
+        decibels = _compared(path, source, wanted)
+    except Exception as error:           # ONNX Runtime's neither
+        raise UnsupportedError.of("torch.export", f"{source.label} exported {WORDS[exporter]} does not run in ONNX Runtime: "
+                                                  f"{first_line(error)}", where=source.label) from error
+    return _cleaned(Export(path=path, exporter=exporter, decibels=decibels), source)
 
 
 def _by_program(source: TorchSource, path: Path) -> None:
     import torch
 
-    model = source.program if source.program is not None else source.module
-    torch.onnx.export(model, tuple(source.inputs.values()), str(path), dynamo=True, opset_version=OPSET, verbose=False,
-                      input_names=list(source.inputs), output_names=source.outputs or None, external_data=False)
+    args, kwargs = source.arguments
+    model = source.module if source.program is None else source.program
+    torch.onnx.export(model, args, str(path), kwargs=kwargs or None, dynamo=True, opset_version=OPSET, verbose=False,
+                      input_names=list(source.inputs), output_names=source.outputs,
+                      external_data=_bytes(model) > LARGEST_INSIDE)
 
 
 def _by_tracing(source: TorchSource, path: Path) -> None:
     import torch
 
-    module = source.module if source.module is not None else source.program.module()
-    torch.onnx.export(module, tuple(source.inputs.values()), str(path), dynamo=False, opset_version=TRACED_OPSET,
-                      verbose=False, input_names=list(source.inputs), output_names=source.outputs or None)
+    args, kwargs = source.arguments
+    torch.onnx.export(source.callee, args, str(path), kwargs=kwargs or None, dynamo=False, opset_version=TRACED_OPSET,
+                      verbose=False, input_names=list(source.inputs), output_names=source.outputs)
 
 
-EXPORTERS: dict[str, Callable[[TorchSource, Path], None]] = {"program": _by_program, "trace": _by_tracing}
+_EXPORTERS: dict[str, Callable[[TorchSource, Path], None]] = {"program": _by_program, "trace": _by_tracing}
 """``program``: by torch.export (dynamo). ``trace``: by running the module once."""
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep what exporters print and log away from the user's terminal."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), \
-                contextlib.redirect_stderr(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
+def _bytes(model: Any) -> int:
+    state = model.state_dict() if callable(model.state_dict) else model.state_dict
+    return sum(tensor.numel() * tensor.element_size() for tensor in state.values() if hasattr(tensor, "numel"))
 
 
-def _describe(path: Path, metadata: dict[str, str]) -> None:
-    """Put what the source says of itself beside the graph."""
-    if not metadata:
-        return
+def _describe(path: Path, source: TorchSource) -> None:
+    """Give the file's inputs the source's shapes, and put beside the graph what the source says of itself."""
     import onnx
 
-    model = onnx.load(str(path))
-    onnx.helper.set_model_props(model, {**{p.key: p.value for p in model.metadata_props}, **metadata})
-    onnx.save(model, str(path))
+    model = onnx.load_model(str(path), load_external_data=False)
+    for value in model.graph.input:
+        example = source.inputs.get(value.name)
+        shape = source.shapes.get(value.name) or (example.shape if example is not None else ())
+        if len(value.type.tensor_type.shape.dim) == len(shape):
+            for dim, extent in zip(value.type.tensor_type.shape.dim, shape, strict=True):
+                dim.Clear()
+                if isinstance(extent, str):
+                    dim.dim_param = extent
+                else:
+                    dim.dim_value = int(extent)
+    if source.metadata:
+        onnx.helper.set_model_props(model, {**{p.key: p.value for p in model.metadata_props}, **source.metadata})
+    path.write_bytes(model.SerializeToString())
 
 
-def _judged(path: Path, exporter: str, source: TorchSource, wanted: list[Any]) -> Export:
-    """Run the file in ONNX Runtime beside PyTorch, and import it.
-
-    Raises:
-        VitrifyError: something in it is not supported.
-    """
-    from vitrify.importers import load
-    from vitrify.ops import Transpose
-
-    found = _by_onnxruntime(path, source)
-    worst = min((_decibels(a, b) for a, b in zip(wanted, found, strict=False)), default=math.inf)
-    if len(found) != len(wanted):
-        worst = -math.inf
-    graph = load(path).main
-    return Export(path, exporter, worst, sum(isinstance(n.op, Transpose) for n in graph), len(graph))
-
-
-def _by_onnxruntime(path: Path, source: TorchSource) -> list[Any]:
+def _compared(path: Path, source: TorchSource, wanted: list[Any]) -> float:
+    """The least SQNR of the outputs that ONNX Runtime gives, -inf when they are others."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    arrays = {name: _array(tensor) for name, tensor in source.inputs.items()}
-    read = {i.name for i in session.get_inputs()}
-    found: list[Any] = session.run(None, {name: array for name, array in arrays.items() if name in read})
-    return found
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in source.inputs.items()}
+    read = {value.name for value in session.get_inputs()}
+    found = session.run(None, {name: array for name, array in arrays.items() if name in read})
+    if len(found) != len(wanted):
+        return -math.inf
+    return min((_decibels(a, b) for a, b in zip(wanted, found, strict=True)), default=math.inf)
 
 
 def _decibels(wanted: Any, found: Any) -> float:
     if np.shape(wanted) != np.shape(found):
         return -math.inf
     a, b = np.asarray(wanted, np.float64), np.asarray(found, np.float64)
+    same = np.equal(a, b) | (np.isnan(a) & np.isnan(b))      # infinities and what is no number have to be the same
+    finite = np.isfinite(a) & np.isfinite(b)
+    if not (same | finite).all():
+        return -math.inf
+    a, b = a[finite], b[finite]
     noise = float(np.square(a - b).sum())
-    signal = float(np.square(a).sum())
-    if not math.isfinite(noise):
-        return math.inf if np.array_equal(a, b, equal_nan=True) else -math.inf
-    return math.inf if noise == 0 else 10 * math.log10(max(signal, 1e-30) / noise)
+    return math.inf if noise == 0 else 10 * math.log10(max(float(np.square(a).sum()), 1e-30) / noise)
 
 
-_WORDS = {"program": "by torch.export", "trace": "by tracing"}
+def _cleaned(export: Export, source: TorchSource) -> Export:
+    """Count what the clean-up leaves. What the importer refuses it says later, with all that the caller gave."""
+    from vitrify.importers import load
+    from vitrify.ops import Transpose
+    from vitrify.passes import optimize
+
+    sizes = {name: tuple(tensor.shape) for name, tensor in source.inputs.items()}
+    try:
+        model = load(export.path, sizes)
+        optimize(model)
+    except (UnsupportedError, ModelError):
+        return msgspec.structs.replace(export, is_supported=False)
+    nodes = [node for graph in model.graphs for node in graph]
+    return msgspec.structs.replace(export, operators=len(nodes),
+                                   transposes=sum(isinstance(node.op, Transpose) for node in nodes))
 
 
-def _told(source: TorchSource, best: Export, made: list[Export]) -> Finding:
-    seen = "; ".join(f"{_WORDS[e.exporter]}: {e.operators} nodes, {e.transposes} of them TRANSPOSE, "
-                     f"{e.decibels:.0f} dB to PyTorch" for e in made)
-    return Finding(code="torch.exported", severity=Severity.INFO, where=source.label,
-                   headline=f"{source.label} was exported {_WORDS[best.exporter]}", why=seen)
-
-
-def _cannot(source: TorchSource, exporter: str, error: Exception) -> Finding:
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-    return Finding(code="torch.export", where=source.label, why=f"{type(error).__name__}: {text[:400]}",
-                   headline=f"{source.label} cannot be exported {_WORDS[exporter]}",
-                   help="what PyTorch cannot export, no converter sees: call the part of the module that computes tensors "
-                        "from tensors, without data-dependent Python control flow")
-
-
-def _wrong(source: TorchSource, export: Export) -> Finding:
-    return Finding(code="torch.export-wrong", where=source.label,
-                   headline=f"{source.label} exported {_WORDS[export.exporter]} gives other values than PyTorch: "
-                            f"{export.decibels:.0f} dB, {LEAST_DB:.0f} are needed",
-                   why="random numbers, training mode, or an operator that the exporter writes wrong",
-                   help="call module.eval() first")
+def _cannot(source: TorchSource, exporter: str, error: Exception) -> VitrifyError:
+    return UnsupportedError.of(
+        "torch.export", f"{source.label} cannot be exported {WORDS[exporter]}", where=source.label,
+        why=f"{type(error).__name__}: {first_line(error)}",
+        help="what PyTorch cannot export, no converter sees: call the part of the module that computes tensors from "
+             "tensors, without Python control flow that depends on their values")

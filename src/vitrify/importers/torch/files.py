@@ -1,60 +1,98 @@
-"""The child's side: PyTorch's files are opened here, and nowhere else. Only ``core.isolation`` calls this."""
+"""The child's side: PyTorch's files are opened here, and nowhere else. Only ``core.isolation`` calls this.
+
+What was opened stays between the calls, so that each exporter can be tried within limits of its own.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from vitrify.core.errors import ModelError, UnsupportedError, UsageError
+from vitrify.core.errors import ModelError, UsageError, VitrifyError
 from vitrify.core.findings import Finding
 from vitrify.importers.torch.checkpoint import from_pickle
-from vitrify.importers.torch.examples import example_inputs
-from vitrify.importers.torch.exporting import best_export
+from vitrify.importers.torch.checking import refuse_unsafe
+from vitrify.importers.torch.examples import Sizes, example_inputs
+from vitrify.importers.torch.exporting import Export, export_by
+from vitrify.importers.torch.guard import NotTrusted, arm
+from vitrify.importers.torch.memory import required_names
+from vitrify.importers.torch.preparing import prepared
+from vitrify.importers.torch.program import from_program
+from vitrify.importers.torch.quiet import first_line, quiet
 from vitrify.importers.torch.source import TorchSource
 
-Sizes = dict[str, tuple[int, ...] | int]
+_opened: list[tuple[TorchSource, list[Any]]] = []
 
 
-def export_file(path: str, kind: str, folder: str, sizes: Sizes, progress: Any = None) -> tuple[str, list[Finding]]:
-    """Open a file of PyTorch's and write the model into ``folder`` as ONNX; return the file and what was seen.
+def open_file(path: str, kind: str, folder: str, sizes: Sizes, trust: bool) -> list[Finding]:
+    """Load a file and run the model once; return what was assumed.
 
     Raises:
-        VitrifyError: PyTorch cannot open it, shapes are missing, or it cannot be exported.
+        UsageError: it holds code and is not trusted, or shapes do not fit it.
+        VitrifyError: PyTorch cannot load it, shapes are missing, or it does not run.
     """
+    if not trust:
+        refuse_unsafe(Path(path), kind)
+        arm(Path(folder))
     import torch
 
     torch.set_num_threads(1)
     try:
-        source = _OPENERS[kind](Path(path), sizes)
-    except (UsageError, UnsupportedError, ModelError):
-        raise
-    except Exception as error:       # PyTorch's errors share no base class
-        text = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise ModelError.of("torch.load", f"PyTorch cannot load '{path}': {text[:300]}", where=path,
-                            why=f"PyTorch {torch.__version__}, {type(error).__name__}",
-                            help="save it again with this version of PyTorch; classes of the module have to be installed") \
-            from error
-    file, told = best_export(source, Path(folder))
-    return str(file), told
+        with quiet():
+            source = _OPENERS[kind](Path(path), sizes)
+        ready, wanted = prepared(source)
+    except VitrifyError as error:
+        raise _untrusted(path, error) or error from error
+    except Exception as error:           # PyTorch's errors share no base class
+        raise _untrusted(path, error) or _cannot_load(path, error) from error
+    _opened[:] = [(ready, wanted)]
+    return ready.findings
+
+
+def export_file(exporter: str, folder: str) -> Export:
+    """Export what was opened last.
+
+    Raises:
+        UnsupportedError: the exporter cannot.
+    """
+    source, wanted = _opened[0]
+    return export_by(exporter, source, wanted, Path(folder))
+
+
+def _untrusted(path: str, error: BaseException | None) -> UsageError | None:
+    """The refusal when the guard stopped the file, however deep PyTorch wrapped that."""
+    while error is not None:
+        if isinstance(error, NotTrusted):
+            return UsageError.of("torch.unsafe", f"'{path}' was stopped while it was loaded: {error}", where=path,
+                                 why="a model computes tensors from tensors and needs nothing of the kind",
+                                 help="add --trust if you know where the file comes from")
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _cannot_load(path: str, error: Exception) -> VitrifyError:
+    import torch
+
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        package = error.name.partition(".")[0]
+        return UsageError.of("torch.package", f"'{path}' needs the package {package}, which is not installed", where=path,
+                             why="a pickled module names the classes that it was made of", help=f"pip install {package}")
+    return ModelError.of("torch.load", f"PyTorch cannot load '{path}': {first_line(error)}", where=path,
+                         why=f"PyTorch {torch.__version__}, {type(error).__name__}",
+                         help="save it again with this version of PyTorch")
 
 
 def _exported(path: Path, sizes: Sizes) -> TorchSource:
     import torch
-    from torch.export.graph_signature import InputKind
 
-    program = torch.export.load(path)
-    names = [s.arg.name for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT]
-    placed = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    return TorchSource(path.name, example_inputs(path.name, {name: placed.get(name) for name in names}, sizes),
-                       program=program)
+    return from_program(path.name, torch.export.load(path), sizes)
 
 
 def _script(path: Path, sizes: Sizes) -> TorchSource:
     import torch
 
     module = torch.jit.load(str(path), map_location="cpu").eval()
-    arguments = [a for a in module.forward.schema.arguments[1:] if not a.has_default_value()]
-    return TorchSource(path.name, example_inputs(path.name, {a.name: None for a in arguments}, sizes), module=module)
+    return TorchSource(path.name, example_inputs(path.name, required_names(module), sizes), module=module)
 
 
 _OPENERS = {"exported": _exported, "script": _script, "pickle": from_pickle, "old pickle": from_pickle}

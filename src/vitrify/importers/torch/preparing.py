@@ -1,0 +1,103 @@
+"""A source made ready for the exporters: on the CPU, in float32, with outputs that are plain tensors with names."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from vitrify.core.errors import UnsupportedError
+from vitrify.core.findings import Finding, Severity
+from vitrify.importers.torch.outputs import is_plain, named_outputs
+from vitrify.importers.torch.quiet import first_line, quiet
+from vitrify.importers.torch.source import TorchSource
+
+
+def prepared(source: TorchSource) -> tuple[TorchSource, list[Any]]:
+    """Return the source to export, and PyTorch's own outputs for its example inputs. The caller's module stays as it is.
+
+    Raises:
+        UnsupportedError: it computes with complex numbers, has no weights yet, or does not run.
+    """
+    source = _widened(source)
+    wanted = _run(source)
+    outputs = named_outputs(wanted, source.inputs)
+    if not outputs:
+        raise UnsupportedError.of("torch.outputs", f"{source.label} returns no tensor, but a {type(wanted).__name__}",
+                                  where=source.label)
+    if len(source.outputs) != len(outputs):
+        source.outputs = list(outputs)
+    if source.program is None and not is_plain(wanted):
+        source = _flattened(source)
+    return source, [_array(tensor) for tensor in outputs.values()]
+
+
+def _widened(source: TorchSource) -> TorchSource:
+    """The source with its weights and example inputs in float32 and on the CPU."""
+    import torch
+
+    held = source.module if source.program is None else source.program
+    tensors = [*_weights(held), *source.inputs.values()]
+    if any(tensor.is_complex() for tensor in tensors):
+        raise UnsupportedError.of("torch.complex", f"{source.label} computes with complex numbers", where=source.label,
+                                  why="there are none in TFLite", help="compute real and imaginary parts as tensors of their own")
+    if any(tensor.is_meta for tensor in tensors):
+        raise UnsupportedError.of("torch.meta", f"{source.label} has no weights: they are on the 'meta' device",
+                                  where=source.label, help="load the weights first")
+    kinds = {str(t.dtype).removeprefix("torch.") for t in tensors if t.is_floating_point() and t.dtype != torch.float32}
+    moved = {str(t.device) for t in tensors if t.device.type != "cpu"}
+    if not kinds and not moved:
+        return source
+    inputs = {name: _plain(tensor) for name, tensor in source.inputs.items()}
+    told = [Finding(code="torch.float32", severity=Severity.INFO, where=source.label,
+                    headline=f"{source.label} was exported in float32: {', '.join(sorted(kinds))} became float32",
+                    why="TFLite computes floats in 32 bits; the weights' values are the same")] if kinds else []
+    source = replace(source, inputs=inputs, findings=[*source.findings, *told])
+    if source.program is None:
+        source.module = copy.deepcopy(source.module).float().cpu()
+    elif kinds:
+        module = source.callee.float()
+        args, kwargs = source.arguments
+        with quiet():
+            source.program = torch.export.export(module, args, kwargs)
+        source._callee = None
+    return source
+
+
+def _weights(held: Any) -> Iterator[Any]:
+    if hasattr(held, "state_dict"):
+        state = held.state_dict
+        yield from (tensor for tensor in (state() if callable(state) else state).values() if hasattr(tensor, "is_complex"))
+
+
+def _plain(tensor: Any) -> Any:
+    tensor = tensor.detach().cpu()
+    return tensor.float() if tensor.is_floating_point() else tensor
+
+
+def _run(source: TorchSource) -> Any:
+    import torch
+
+    args, kwargs = source.arguments
+    try:
+        with torch.no_grad(), quiet():
+            return source.callee(*args, **kwargs)
+    except Exception as error:           # the module's own, whatever they are
+        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in source.inputs.items())
+        raise UnsupportedError.of("torch.run", f"{source.label} does not run on {shapes}: {first_line(error)}",
+                                  where=source.label, why=f"{type(error).__name__}; to export a module is to run it once",
+                                  help="check the inputs' shapes and types; --shape or example_inputs says others") from error
+
+
+def _flattened(source: TorchSource) -> TorchSource:
+    """The source with a module that returns a tuple of its tensors. Its parts are shared with the caller's."""
+    module = copy.copy(source.module)
+    module._forward_hooks = copy.copy(module._forward_hooks)
+    taken = list(source.inputs)
+    module.register_forward_hook(lambda _module, _arguments, result: tuple(named_outputs(result, taken).values()))
+    return replace(source, module=module, _callee=None)
+
+
+def _array(tensor: Any) -> Any:
+    return tensor.detach().cpu().numpy()
