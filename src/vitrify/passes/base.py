@@ -29,7 +29,7 @@ class Pass:
     """The operators that it starts from; a graph without them is not searched. Empty: any graph."""
 
     def __init__(self) -> None:
-        self.touched: list[str] = []
+        self.touched: dict[str, None] = {}
         self.note = ""
 
     @property
@@ -54,8 +54,8 @@ class Pass:
 
     def touch(self, label: str) -> None:
         """Remember one of the user's nodes as an example for the ledger."""
-        if label and label not in self.touched:
-            self.touched.append(label)
+        if label and len(self.touched) < EXAMPLES:
+            self.touched[label] = None
 
     def made(self, *parts: Node | Tensor | None) -> Origin:
         """The origin of something made from ``parts`` by this pass."""
@@ -71,7 +71,7 @@ class Pass:
 
 def transposes(graphs: Iterable[Graph]) -> int:
     """Count the TRANSPOSE nodes."""
-    return sum(len(graph.nodes_of(ops.Transpose)) for graph in graphs)
+    return sum(graph.count(ops.Transpose) for graph in graphs)
 
 
 class Runner:
@@ -111,7 +111,7 @@ class Runner:
         self.ledger.add(LedgerEntry(
             name=one.name, summary=one.summary, changes=changes, nodes_before=nodes, nodes_after=sum(map(len, graphs)),
             exactness=one.exactness, transposes_before=turns, transposes_after=transposes(graphs),
-            examples=one.touched[:EXAMPLES], note=one.note))
+            examples=list(one.touched), note=one.note))
         return changes
 
     def run(self, table: Sequence[type[Pass]], rounds: int = 8) -> int:
@@ -126,4 +126,4 @@ class Runner:
 
     def _concerns(self, one: Pass) -> bool:
         """True when some graph has an operator from which the pass starts."""
-        return not one.kinds or any(isinstance(node.op, one.kinds) for graph in self.model.graphs for node in graph)
+        return not one.kinds or any(graph.count(*one.kinds) for graph in self.model.graphs)

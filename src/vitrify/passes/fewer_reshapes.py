@@ -51,7 +51,7 @@ class _Unreshaping:
 
     def run(self) -> None:
         """Write each node anew, serve the readers outside, and remove what was."""
-        old = [node for node in self.graph if node in self.found.nodes]
+        old = self.graph.in_order(self.found.nodes)
         for node in old:
             self._write(node)
         for node in old:

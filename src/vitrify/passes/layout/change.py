@@ -32,9 +32,8 @@ class Change:
         for tensor in list(self.graph.inputs):
             if tensor in self.choice.inputs:
                 self._turn_input(tensor)
-        for node in self.graph.nodes:
-            if node in self.choice.nodes:
-                self._turn(node)
+        for node in self.graph.in_order(self.choice.nodes):
+            self._turn(node)
         for node in reversed(self.old):
             self.graph.remove(node)
 
@@ -133,7 +132,7 @@ class Change:
         unchanged = [(user, index) for user, index in tensor.uses
                      if user not in self.choice.nodes or self._reads_plainly(user, index)]
         if unchanged:
-            back = self._transpose(new, inverse(perm), _copy(tensor), self.graph.nodes[0])
+            back = self._transpose(new, inverse(perm), _copy(tensor), next(iter(self.graph)))
             for user, index in unchanged:
                 self.graph.set_input(user, index, back)
         interface = self.model.interface

@@ -49,12 +49,15 @@ def choose(graph: Graph, region: Region, free_inputs: set[Tensor], free_outputs:
     for tensor, free in (*inputs.items(), *((graph.outputs[i], free) for i, free in outputs.items())):
         if region.perms[tensor] != CHANNELS_LAST:
             network.edge(free, Network.SINK, INTERFACE_COST)
+    given: dict[Tensor, set[int]] = {}
+    for i, tensor in enumerate(graph.outputs):
+        given.setdefault(tensor, set()).add(outputs.get(i, Network.SINK))
     for tensor, perm in region.perms.items():
         maker = tensor.producer
         start = inputs.get(tensor, Network.SINK) if maker is None else place.get(maker, Network.SINK)
         ends = {place[user] if user in place and region.layouts[user].inputs[index] is not None else Network.SINK
                 for user, index in tensor.uses}
-        ends |= {outputs.get(i, Network.SINK) for i, given in enumerate(graph.outputs) if given is tensor}
+        ends |= given.get(tensor, set())
         _connect(network, start, ends, cost(tensor, perm))
     flow, side = network.cut()
     return Choice({n for n, i in place.items() if i in side}, {t for t, i in inputs.items() if i in side},
