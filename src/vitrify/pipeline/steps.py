@@ -111,15 +111,33 @@ def kind_of(model: Model) -> str:
 def optimize_model(model: Model, options: ConvertOptions) -> Ledger:
     """Run the clean-up, layout and fusion passes; a TFLite model with integers in it is only cleaned up, exactly."""
     from vitrify.passes import CLEANUP, Runner, has_steps, optimize
+    from vitrify.passes.stored import STORED
 
     kind = "float32" if has_steps(model) else kind_of(model)
     if kind == "compiled":
         return Ledger()
+    first = Runner(model)
+    if kind not in (*INTEGER_KINDS, "mixed"):
+        first.run(STORED, rounds=1)
     if kind in (*INTEGER_KINDS, "mixed"):
         runner = Runner(model)
         runner.run(CLEANUP)
         return runner.ledger
-    return optimize(model, input_layout=options.input_layout, output_layout=options.output_layout)
+    if kind == "dynamic-range":
+        model.extras["findings"] = [*model.extras.get("findings", ()), _widened(first.ledger)]
+    ledger = optimize(model, input_layout=options.input_layout, output_layout=options.output_layout)
+    ledger.entries[:0] = first.ledger.entries
+    return ledger
+
+
+def _widened(ledger: Ledger) -> Finding:
+    """Say that the weights of a dynamic-range file have become float."""
+    count = sum(entry.changes for entry in ledger.entries if entry.name == "float-weights")
+    return Finding(
+        code="tflite.dynamic-range", severity=Severity.INFO,
+        headline=f"the model is dynamic-range: the int8 weights of {counted(count, 'operator')} became float again",
+        why="only its weights were quantized; its kernels compute in float, and round each activation anew",
+        help="`vitrify quantize` makes a full-integer model of it; the float model it was made from gives a better one")
 
 
 def prepare_file(path: Path, *, invoke: bool = True) -> list[Finding]:
