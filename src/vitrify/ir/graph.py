@@ -10,6 +10,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -89,6 +90,11 @@ class Tensor:
     def uses(self) -> list[tuple[Node, int]]:
         """The (node, input position) pairs that read this tensor; a copy, so editing while walking is safe."""
         return list(self._uses.values())
+
+    @property
+    def use_count(self) -> int:
+        """The number of places that read this tensor."""
+        return len(self._uses)
 
     def is_read_by(self, node: Node, index: int) -> bool:
         """True when the tensor knows that it is this input of this node."""
@@ -213,14 +219,9 @@ class Graph:
 
     def tensors(self) -> list[Tensor]:
         """Every tensor that the graph holds, each once: inputs, then in order of the nodes, then outputs."""
-        seen: dict[int, Tensor] = {id(t): t for t in self.inputs}
-        for node in self:
-            for tensor in (*node.inputs, *node.outputs):
-                if tensor is not None:
-                    seen.setdefault(id(tensor), tensor)
-        for tensor in self._outputs:
-            seen.setdefault(id(tensor), tensor)
-        return list(seen.values())
+        of_nodes = chain.from_iterable(node.inputs + node.outputs for node in self)
+        seen: dict[Tensor | None, None] = dict.fromkeys(chain(self.inputs, of_nodes, self._outputs))
+        return [tensor for tensor in seen if tensor is not None]
 
     # building
 
