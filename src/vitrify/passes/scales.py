@@ -120,6 +120,8 @@ class FoldScaleBefore(Pass):
             return False
         assert pair[1].data is not None
         readers = node.output.users
+        if not all(_reads_by_weights(reader, node.output) for reader in readers):
+            return False      # asked before any weights are computed
         folded = [_taken(node, reader, pair[1].data) for reader in readers]
         if None in folded:
             return False
@@ -130,10 +132,15 @@ class FoldScaleBefore(Pass):
         return True
 
 
+def _reads_by_weights(reader: Node, tensor: Tensor) -> bool:
+    parts = weights_of(reader)
+    return parts is not None and reader.inputs[parts[0].value] is tensor
+
+
 def _taken(node: Node, reader: Node, factor: Array) -> list[Tensor | None] | None:
     """The inputs of ``reader`` with weights that do the work of ``node``; None when it cannot take it."""
     parts = weights_of(reader)
-    if parts is None or reader.inputs[parts[0].value] is not node.output:
+    if parts is None:
         return None
     places, weights, bias = parts
     vector = _per_input(reader, factor, node.output.shape[-1], weights.shape[places.in_axis])
