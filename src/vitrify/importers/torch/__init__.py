@@ -1,7 +1,7 @@
 """PyTorch models into the IR: exported programs (.pt2), TorchScript, pickled modules, and modules in memory.
 
-PyTorch's own ONNX exporters write the model; the file that gives the cleanest graph is kept. Files are loaded in a child
-process, and without the caller's trust only after they were looked through.
+PyTorch's own ONNX exporters write the model; the file that gives the cleanest graph is kept. Files are loaded in a
+child process, and without the caller's trust only after they were looked through.
 """
 
 from __future__ import annotations
@@ -26,9 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["exchange", "inspect", "load_module", "match"]
 
 OPEN_SECONDS = 300.0
-ORDER = {"exported": ("program", "trace"), "script": ("trace",), "module": ("trace", "program"),
-         "pickle": ("trace", "program"), "old pickle": ("trace", "program")}
-"""The exporters for each kind, in the order that is quickest to a good file; PyTorch exports scripts by tracing only."""
+ORDER = {
+    "exported": ("program", "trace"),
+    "script": ("trace",),
+    "module": ("trace", "program"),
+    "pickle": ("trace", "program"),
+    "old pickle": ("trace", "program"),
+}
+"""The exporters for each kind, the quicker way to a good file first; PyTorch exports scripts by tracing only."""
 _FILES = "vitrify.importers.torch.files"
 
 
@@ -49,15 +54,24 @@ def exchange(path: Path, folder: Path, request: Request) -> Exchanged:
 
         def open_file() -> None:
             nonlocal opened_by
-            told[:] = worker.call(f"{_FILES}:open_file", str(path), kind, str(folder), request.sizes, request.trust,
-                                  seconds=OPEN_SECONDS, what=f"loading {path.name} in PyTorch")
+            told[:] = worker.call(
+                f"{_FILES}:open_file",
+                str(path),
+                kind,
+                str(folder),
+                request.sizes,
+                request.trust,
+                seconds=OPEN_SECONDS,
+                what=f"loading {path.name} in PyTorch",
+            )
             opened_by = worker.pid
 
         def attempt(exporter: str, seconds: float) -> Export:
             if worker.pid != opened_by:
-                open_file()              # the exporter before took the process with it
-            made: Export = worker.call(f"{_FILES}:export_file", exporter, str(folder), seconds=seconds,
-                                       what=f"PyTorch's export of {path.name}")
+                open_file()  # the exporter before took the process with it
+            made: Export = worker.call(
+                f"{_FILES}:export_file", exporter, str(folder), seconds=seconds, what=f"PyTorch's export of {path.name}"
+            )
             return made
 
         open_file()
@@ -79,25 +93,35 @@ def _refuse(path: Path, kind: str | None, trust: bool) -> None:
             raise ModelError.of("torch.archive", f"'{path}' is no whole ZIP archive", where=str(path))
     if kind in PICKLES and not trust:
         raise UsageError.of(
-            "torch.pickle", f"'{path}' is a Python pickle: to load it is to run whatever code it holds", where=str(path),
+            "torch.pickle",
+            f"'{path}' is a Python pickle: to load it is to run whatever code it holds",
+            where=str(path),
             why=f"it holds {pickle_contents(path)}; PyTorch's exported programs and TorchScript hold no such code",
             help="add --trust if you know where the file comes from; or save it where it was made: "
-                 "torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2')")
+            "torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2')",
+        )
     if find_spec("torch") is None or find_spec("onnxscript") is None:
         raise not_installed("PyTorch with onnxscript", "torch", path)
 
 
-def load_module(module: object, example_inputs: Sequence[Any] | Mapping[str, Any] | None,
-                sizes: Mapping[str, Sequence[int] | int], values: Mapping[str, Any]) -> Model:
+def load_module(
+    module: object,
+    example_inputs: Sequence[Any] | Mapping[str, Any] | None,
+    sizes: Mapping[str, Sequence[int] | int],
+    values: Mapping[str, Any],
+) -> Model:
     """Import a module, exported program or script module that is in memory.
 
     Raises:
         VitrifyError: it is none of these, cannot be exported, or something in it is not supported.
     """
     if find_spec("torch") is None or not _is_torch(module):
-        raise UsageError.of("call.model", f"a model is a file's path or a PyTorch module; this is a "
-                                          f"{type(module).__module__}.{type(module).__qualname__}",
-                            help="vt.load('model.onnx'), or vt.load(module, (example,))")
+        raise UsageError.of(
+            "call.model",
+            f"a model is a file's path or a PyTorch module; this is a "
+            f"{type(module).__module__}.{type(module).__qualname__}",
+            help="vt.load('model.onnx'), or vt.load(module, (example,))",
+        )
     if find_spec("onnxscript") is None:
         raise not_installed("onnxscript beside PyTorch", "torch", Path(type(module).__qualname__))
     from vitrify import importers
@@ -106,10 +130,12 @@ def load_module(module: object, example_inputs: Sequence[Any] | Mapping[str, Any
     from vitrify.importers.torch.memory import from_memory
     from vitrify.importers.torch.preparing import prepared
 
-    source, wanted = prepared(from_memory(module, example_inputs, sizes))
+    source, trials = prepared(from_memory(module, example_inputs, sizes))
     kind = "exported" if source.program is not None else "script" if _is_script(module) else "module"
     with temporary_folder() as folder:
-        file, told = best_export(source.label, ORDER[kind], lambda name, _seconds: export_by(name, source, wanted, folder))
+        file, told = best_export(
+            source.label, ORDER[kind], lambda name, _seconds: export_by(name, source, trials, folder)
+        )
         model = importers.load(file, sizes, values)
     model.source = type(module).__qualname__
     findings: list[Finding] = [*told, *source.findings, *model.extras.get("findings", ())]

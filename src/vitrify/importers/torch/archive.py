@@ -15,8 +15,8 @@ from vitrify.core.errors import ModelError
 
 MOST_ENTRIES = 1 << 20
 LARGEST_TEXT = 256 << 20
-"""Bytes of one description (JSON, code, pickle) that are read; the largest seen, of a model with 20,000 nodes, has 60 MB."""
-_MOST_PACKED = 1 << 30       # bytes that compressed entries may say they unpack to, all together
+"""Bytes of one description (JSON, code, pickle) that are read: that of a model with 20,000 nodes has about 60 MB."""
+_MOST_PACKED = 1 << 30  # bytes that compressed entries may say they unpack to, all together
 _ENCRYPTED = 1
 
 
@@ -83,11 +83,15 @@ class Archive:
         if stored > size:
             raise self._damaged(f"its entries say that they hold {stored} bytes, the file has {size}")
         if packed > _MOST_PACKED:
-            raise self._damaged(f"{packed} bytes would come out of its compressed entries, at most {_MOST_PACKED} are read")
+            raise self._damaged(f"its compressed entries would give {packed} bytes, at most {_MOST_PACKED} are read")
 
     def _damaged(self, what: str) -> ModelError:
-        return ModelError.of("torch.archive", f"'{self.path}' is no sound PyTorch archive: {what}", where=str(self.path),
-                             help="fetch or save the model again")
+        return ModelError.of(
+            "torch.archive",
+            f"'{self.path}' is no sound PyTorch archive: {what}",
+            where=str(self.path),
+            help="fetch or save the model again",
+        )
 
 
 @contextmanager
@@ -100,10 +104,17 @@ def opened(path: Path) -> Iterator[Archive]:
     try:
         with zipfile.ZipFile(path) as file:
             if len(file.infolist()) > MOST_ENTRIES:
-                raise ModelError.of("torch.archive", f"'{path}' has {len(file.infolist())} entries, at most "
-                                                     f"{MOST_ENTRIES} are read", where=str(path))
+                raise ModelError.of(
+                    "torch.archive",
+                    f"'{path}' has {len(file.infolist())} entries, at most {MOST_ENTRIES} are read",
+                    where=str(path),
+                )
             yield Archive(path, file)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise ModelError.of("torch.archive", f"'{path}' is no whole ZIP archive: {error}", where=str(path),
-                            why="PyTorch's files are such archives, with their directory at the end",
-                            help="fetch or save the model again") from error
+        raise ModelError.of(
+            "torch.archive",
+            f"'{path}' is no whole ZIP archive: {error}",
+            where=str(path),
+            why="PyTorch's files are such archives, with their directory at the end",
+            help="fetch or save the model again",
+        ) from error

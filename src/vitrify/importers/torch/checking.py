@@ -1,8 +1,8 @@
 """What an exported program or TorchScript file may hold to be loaded without the caller's trust.
 
 PyTorch evaluates expressions, looks up functions by name, makes Python code out of names and unpickles whatever is not
-plain. All of that is read here beforehand, as text; what is not a computation on tensors is refused. Nothing here imports
-PyTorch.
+plain. All of that is read here beforehand, as text; what is not a computation on tensors is refused. Nothing here
+imports PyTorch.
 
 Source: torch/_export/serde/serialize.py (GraphModuleDeserializer), torch/export/pt2_archive/_package.py.
 """
@@ -23,40 +23,147 @@ PLAIN_PICKLES = {
     "builtins": {"bytearray", "complex", "set"},
     "_codecs": {"encode"},
     "collections": {"OrderedDict"},
-    "torch": {"Size", "device", "dtype", "Tensor", "FloatStorage", "DoubleStorage", "HalfStorage", "BFloat16Storage",
-              "LongStorage", "IntStorage", "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "float32", "float64",
-              "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "strided", "per_tensor_affine",
-              "per_channel_affine", "QInt8Storage", "QUInt8Storage", "QInt32Storage"},
+    "torch": {
+        "Size",
+        "device",
+        "dtype",
+        "Tensor",
+        "FloatStorage",
+        "DoubleStorage",
+        "HalfStorage",
+        "BFloat16Storage",
+        "LongStorage",
+        "IntStorage",
+        "ShortStorage",
+        "CharStorage",
+        "ByteStorage",
+        "BoolStorage",
+        "float32",
+        "float64",
+        "float16",
+        "bfloat16",
+        "int64",
+        "int32",
+        "int16",
+        "int8",
+        "uint8",
+        "bool",
+        "strided",
+        "per_tensor_affine",
+        "per_channel_affine",
+        "QInt8Storage",
+        "QUInt8Storage",
+        "QInt32Storage",
+    },
     "torch.storage": {"UntypedStorage", "TypedStorage", "_load_from_bytes"},
     "torch.serialization": {"_get_layout"},
     "torch.nn.parameter": {"Parameter", "Buffer"},
-    "torch._utils": {"_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter",
-                     "_rebuild_parameter_with_state", "_rebuild_qtensor"},
+    "torch._utils": {
+        "_rebuild_tensor",
+        "_rebuild_tensor_v2",
+        "_rebuild_tensor_v3",
+        "_rebuild_parameter",
+        "_rebuild_parameter_with_state",
+        "_rebuild_qtensor",
+    },
     "torch._tensor": {"_rebuild_from_type_v2"},
-    "torch.jit._pickle": {"build_intlist", "build_doublelist", "build_boollist", "build_tensorlist", "build_tensor_from_id",
-                          "restore_type_tag"},
+    "torch.jit._pickle": {
+        "build_intlist",
+        "build_doublelist",
+        "build_boollist",
+        "build_tensorlist",
+        "build_tensor_from_id",
+        "restore_type_tag",
+    },
 }
 """What a pickle of tensors names, by module; ``torch.load`` takes the same with ``weights_only``."""
-PLAIN_PICKLES["torch.storage"].discard("_load_from_bytes")      # unpickles what it is given
+PLAIN_PICKLES["torch.storage"].discard("_load_from_bytes")  # unpickles what it is given
 
-_NAMESPACES = ("aten", "prims", "prim", "higher_order", "quantized", "quantized_decomposed", "torchvision", "onnx", "profiler")
+_NAMESPACES = (
+    "aten",
+    "prims",
+    "prim",
+    "higher_order",
+    "quantized",
+    "quantized_decomposed",
+    "torchvision",
+    "onnx",
+    "profiler",
+)
 _OPERATOR = re.compile(rf"torch\.ops\.(?:{'|'.join(_NAMESPACES)})\.\w+(?:\.\w+)?")
-_SYMBOLIC = re.compile(r"torch\.sym_\w+|torch\._?sym_\w+|math\.\w+|_operator\.(?!(?:attr|item)getter|methodcaller|call)\w+")
+_SYMBOLIC = re.compile(r"torch\._?sym_\w+|math\.\w+|_operator\.(?!(?:attr|item)getter|methodcaller|call)\w+")
 _FILES = re.compile(r"(?:^|\.)(?:save|load|from_file|_?load_library|import_module|print)(?:\.|$)")
 _EXPRESSION = re.compile(r"[\w\s+\-*/%(),<>=.&|~]*")
+_ACCESS = re.compile(r"\.\s*[A-Za-z_]")
 _EXPRESSION_WORD = re.compile(r"[A-Za-z_]\w*")
 _SYMBOL = re.compile(r"(?:s|u|z|zf|zuf|f|i)\d+")
-_FUNCTIONS = {"FloorDiv", "ModularIndexing", "Where", "PythonMod", "Mod", "CleanDiv", "CeilToInt", "FloorToInt", "CeilDiv",
-              "LShift", "RShift", "PowByNatural", "FloatPow", "FloatTrueDiv", "IntTrueDiv", "IsNonOverlappingAndDenseIndicator",
-              "TruncToFloat", "TruncToInt", "RoundToInt", "RoundDecimal", "ToFloat", "Identity", "Max", "Min", "floor", "ceiling",
-              "Eq", "Ne", "And", "Or", "Not", "Abs", "Piecewise", "True", "False", "true", "false", "oo", "int_oo", "sqrt", "Add", "Mul", "Pow",
-              "Integer", "Rational", "Float", "Equality", "Unequality", "StrictLessThan", "LessThan", "GreaterThan",
-              "StrictGreaterThan"}
+_FUNCTIONS = {
+    "FloorDiv",
+    "ModularIndexing",
+    "Where",
+    "PythonMod",
+    "Mod",
+    "CleanDiv",
+    "CeilToInt",
+    "FloorToInt",
+    "CeilDiv",
+    "LShift",
+    "RShift",
+    "PowByNatural",
+    "FloatPow",
+    "FloatTrueDiv",
+    "IntTrueDiv",
+    "IsNonOverlappingAndDenseIndicator",
+    "TruncToFloat",
+    "TruncToInt",
+    "RoundToInt",
+    "RoundDecimal",
+    "ToFloat",
+    "Identity",
+    "Max",
+    "Min",
+    "floor",
+    "ceiling",
+    "Eq",
+    "Ne",
+    "And",
+    "Or",
+    "Not",
+    "Abs",
+    "Piecewise",
+    "True",
+    "False",
+    "true",
+    "false",
+    "oo",
+    "int_oo",
+    "sqrt",
+    "Add",
+    "Mul",
+    "Pow",
+    "Integer",
+    "Rational",
+    "Float",
+    "Equality",
+    "Unequality",
+    "StrictLessThan",
+    "LessThan",
+    "GreaterThan",
+    "StrictGreaterThan",
+}
 SYMBOL_WRITTEN_OUT = re.compile(r"Symbol\('(\w+)'(?:, \w+=(?:True|False))*\)")
 _LONGEST_EXPRESSION = 2000
 _NAME = re.compile(r"[\w.]*")
 _QUALIFIED = re.compile(r"[^\"'\\\n\r;(){}]*")
-_QUALIFIED_KEYS = ("parameter_name", "buffer_name", "tensor_constant_name", "fqn", "custom_obj_name")
+_NAMES = {
+    "name": _NAME,
+    "forward_arg_names": _NAME,
+    "parameter_name": _QUALIFIED,
+    "buffer_name": _QUALIFIED,
+    "tensor_constant_name": _QUALIFIED,
+    "fqn": _QUALIFIED,
+    "custom_obj_name": _QUALIFIED,
+}
 _CLASSES = ("__enum__", "default_factory_module")
 _SCRIPT_FILES = re.compile(r"\b(?:torch|ops\.\w+|prim|aten)\.(save|load|from_file|load_library)\s*\(")
 _TOUCHES_FILES = "it can read and write files"
@@ -85,16 +192,26 @@ def refuse_unsafe(path: Path, kind: str) -> None:
 
 
 def _unsafe(path: Path, what: str) -> UsageError:
-    return UsageError.of("torch.unsafe", f"'{path}' holds {what}: to load it may be to run code", where=str(path),
-                         why="nothing was loaded", help="add --trust if you know where the file comes from")
+    return UsageError.of(
+        "torch.unsafe",
+        f"'{path}' holds {what}: to load it may be to run code",
+        where=str(path),
+        why="nothing was loaded",
+        help="add --trust if you know where the file comes from",
+    )
 
 
 def _check_json(archive: Archive, name: str) -> None:
     try:
         content = json.loads(archive.read(name))
     except (ValueError, RecursionError) as error:
-        raise ModelError.of("torch.archive", f"'{archive.path}' is no sound PyTorch archive: its entry '{name}' is no JSON",
-                            where=str(archive.path), why=str(error)[:200], help="save the model again") from error
+        raise ModelError.of(
+            "torch.archive",
+            f"'{archive.path}' is no sound PyTorch archive: its entry '{name}' is no JSON",
+            where=str(archive.path),
+            why=str(error)[:200],
+            help="save the model again",
+        ) from error
     problem = next(_problems(content), None)
     if problem is not None:
         raise _unsafe(archive.path, problem)
@@ -121,9 +238,7 @@ def _problem_of(key: str, text: str) -> Iterator[str]:
         yield f"a call of {_short(text)}"
     elif key == "expr_str" and not _is_expression(text):
         yield f"the expression {_short(text)}"
-    elif key in ("name", "forward_arg_names") and not _NAME.fullmatch(text):
-        yield f"the name {_short(text)}"
-    elif key in _QUALIFIED_KEYS and not _QUALIFIED.fullmatch(text):
+    elif key in _NAMES and not _NAMES[key].fullmatch(text):
         yield f"the name {_short(text)}"
     elif any(word in text for word in _CLASSES):
         yield f"a class of Python, {_short(text)}"
@@ -146,9 +261,9 @@ def _is_qualified(text: str) -> bool:
 
 
 def _is_expression(text: str) -> bool:
-    """True for arithmetic on symbols and known functions: PyTorch gives the text to ``sympify``, which evaluates it."""
+    """True for arithmetic on symbols and known functions: PyTorch lets ``sympify`` evaluate the text."""
     text = SYMBOL_WRITTEN_OUT.sub(r"\1", text)
-    if len(text) > _LONGEST_EXPRESSION or not _EXPRESSION.fullmatch(text) or re.search(r"\*\*\s*[\w(]{4,}|\.\s*[A-Za-z_]", text):
+    if len(text) > _LONGEST_EXPRESSION or not _EXPRESSION.fullmatch(text) or _ACCESS.search(text):
         return False
     return all(_SYMBOL.fullmatch(word) or word in _FUNCTIONS for word in _EXPRESSION_WORD.findall(text))
 
@@ -180,9 +295,9 @@ def pickled_names(data: bytes) -> list[tuple[str, str]]:
             elif opcode.name in ("MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT"):
                 memo[len(memo) if argument is None else argument] = last[-1] if last else ""
             elif opcode.name in ("GET", "BINGET", "LONG_BINGET"):
-                last = [*last[-1:], memo.get(argument, "?")]
+                last = [*last[-1:], memo.get(int(argument or 0), "?")]
             elif isinstance(argument, str):
                 last = [*last[-1:], argument]
     except ValueError:
-        pass                             # cut off or no pickle: whoever loads it says so
+        pass  # cut off or no pickle: whoever loads it says so
     return list(found)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from vitrify.core.errors import UnsupportedError
-from vitrify.importers.torch.examples import example_inputs, random_tensor
-from vitrify.importers.torch.memory import argument_names
+from vitrify.importers.torch.examples import Sizes, example_inputs
+from vitrify.importers.torch.memory import required_names
 from vitrify.importers.torch.source import TorchSource
+from vitrify.importers.torch.ultralytics import from_ultralytics, is_ultralytics, make_ready
 
-_DEFAULT_SIZE = 640     # Source: Ultralytics' default configuration, "imgsz"
+_PLACES = ("ema", "model", "module", "net", "network")
+_SHOWN_KEYS = 6
 
 
-def from_pickle(path: Path, sizes: Mapping[str, Sequence[int] | int]) -> TorchSource:
+def from_pickle(path: Path, sizes: Sizes) -> TorchSource:
     """Load a pickled module, or the module in a checkpoint.
 
     Raises:
@@ -22,52 +25,49 @@ def from_pickle(path: Path, sizes: Mapping[str, Sequence[int] | int]) -> TorchSo
     """
     import torch
 
+    if b"ultralytics" in _beginning(path):
+        make_ready(Path(tempfile.mkdtemp(prefix="vitrify-")))
     found = torch.load(path, map_location="cpu", weights_only=False)
+    arguments: dict[str, Any] = {}
     if isinstance(found, Mapping):
-        module = next((found[k] for k in ("ema", "model", "module", "net") if isinstance(found.get(k), torch.nn.Module)),
-                      None)
+        arguments = dict(found.get("train_args") or {})
+        module = next((found[k] for k in _PLACES if isinstance(found.get(k), torch.nn.Module)), None)
         if module is None:
             raise _only_weights(path, found)
         found = module
     if not isinstance(found, torch.nn.Module):
-        raise UnsupportedError.of("torch.no-module", f"'{path}' holds a {type(found).__qualname__}, no module",
-                                  where=str(path), help="save the module itself, or an exported program (.pt2)")
+        raise UnsupportedError.of(
+            "torch.no-module",
+            f"'{path}' holds a {type(found).__qualname__}, no module",
+            where=str(path),
+            help="save the module itself, or an exported program (.pt2)",
+        )
     module = found.float().eval()
-    if type(module).__module__.startswith("ultralytics."):
-        return _ultralytics(path, module, sizes)
-    names = argument_names(module)
-    return TorchSource(path.name, example_inputs(path.name, dict.fromkeys(names[:1]), sizes), module=module)
+    if is_ultralytics(module):
+        own = getattr(module, "args", None)
+        return from_ultralytics(path.name, module, sizes, {**(own if isinstance(own, dict) else {}), **arguments})
+    return TorchSource(path.name, example_inputs(path.name, required_names(module), sizes), module=module)
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(1 << 20)
 
 
 def _only_weights(path: Path, found: Mapping[Any, Any]) -> UnsupportedError:
     import torch
 
-    tensors = sum(isinstance(value, torch.Tensor) for value in found.values())
-    what = f"{tensors} tensors of weights" if tensors else f"a dictionary with {', '.join(map(str, list(found)[:6]))}"
+    weights = next(
+        (found[key] for key in ("state_dict", "model_state_dict", "model") if isinstance(found.get(key), Mapping)),
+        found,
+    )
+    tensors = sum(isinstance(value, torch.Tensor) for value in weights.values())
+    keys = ", ".join(map(str, list(found)[:_SHOWN_KEYS]))
+    what = f"{tensors} tensors of weights" if tensors else f"a dictionary with {keys or 'nothing in it'}"
     return UnsupportedError.of(
-        "torch.only-weights", f"'{path}' holds {what}, and no network that they belong to", where=str(path),
+        "torch.only-weights",
+        f"'{path}' holds {what}, and no network that they belong to",
+        where=str(path),
         help="build the module, load the weights into it, and call vt.load(module.eval(), (example,)) in Python; or "
-             "torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2')")
-
-
-def _ultralytics(path: Path, module: Any, sizes: Mapping[str, Sequence[int] | int]) -> TorchSource:
-    """A detector of Ultralytics: heads are told to give raw predictions, as its own exporter does."""
-    side = getattr(module, "args", {}).get("imgsz", _DEFAULT_SIZE) if isinstance(getattr(module, "args", {}), dict) \
-        else _DEFAULT_SIZE
-    size = (side, side) if isinstance(side, int) else tuple(side)
-    module = module.fuse(verbose=False) if hasattr(module, "fuse") else module
-    for part in module.modules():
-        if hasattr(part, "export"):
-            part.export, part.format, part.dynamic = True, "onnx", False
-        if hasattr(part, "end2end") and hasattr(part, "one2one_cv2"):
-            part.max_det = getattr(part, "max_det", 300)
-    for parameter in module.parameters():
-        parameter.requires_grad = False
-    given = {name: size for name, size in sizes.items() if not isinstance(size, int)}
-    shape = given.get("images") or given.get("") or (1, 3, *size)
-    names = {int(k): str(v) for k, v in dict(getattr(module, "names", {})).items()}
-    metadata = {"names": str(names), "imgsz": str(list(shape[2:])), "stride": str(int(max(getattr(module, "stride", [32])))),
-                "task": str(getattr(module, "task", "detect"))}
-    images = random_tensor(tuple(shape)).sigmoid()
-    module(images)                       # anchors are made at the first run
-    return TorchSource(path.name, {"images": images}, module=module, outputs=["output0"], metadata=metadata)
+        "torch.export.save(torch.export.export(module.eval(), (example,)), 'model.pt2')",
+    )

@@ -27,8 +27,9 @@ Attempt = Callable[[str, float], Export]
 """Exports by the exporter of that name within so many seconds; raises VitrifyError when it cannot."""
 
 
-def best_export(label: str, order: Sequence[str], attempt: Attempt,
-                progress: ProgressCallback | None = None) -> tuple[Path, list[Finding]]:
+def best_export(
+    label: str, order: Sequence[str], attempt: Attempt, progress: ProgressCallback | None = None
+) -> tuple[Path, list[Finding]]:
     """Try the exporters in order until nothing can be gained; return the best file and what was seen.
 
     Raises:
@@ -66,8 +67,13 @@ def _told(label: str, best: Export, made: Sequence[Export], problems: Sequence[F
     seen = [_seen(export) for export in made]
     seen += [f"{finding.headline} ({finding.why})" if finding.why else finding.headline for finding in problems]
     seen += ["no TRANSPOSE is left that another way could save"] if skipped else []
-    return Finding(code="torch.exported", severity=Severity.INFO, where=label, why="; ".join(seen),
-                   headline=f"{label} was exported {WORDS[best.exporter]}, {best.decibels:.0f} dB to PyTorch")
+    return Finding(
+        code="torch.exported",
+        severity=Severity.INFO,
+        where=label,
+        why="; ".join(seen),
+        headline=f"{label} was exported {WORDS[best.exporter]}, {best.decibels:.0f} dB to PyTorch",
+    )
 
 
 def _seen(export: Export) -> str:
@@ -77,8 +83,12 @@ def _seen(export: Export) -> str:
 
 
 def _wrong(label: str, export: Export) -> Finding:
-    return Finding(code="torch.export-wrong", where=label,
-                   headline=f"{label} exported {WORDS[export.exporter]} gives other values than PyTorch: "
-                            f"{export.decibels:.0f} dB, {LEAST_DB:.0f} are needed",
-                   why="random numbers, training mode, or an operator that the exporter writes wrong",
-                   help="call module.eval() first, and leave random numbers out")
+    return Finding(
+        code="torch.export-wrong",
+        where=label,
+        headline=f"{label} exported {WORDS[export.exporter]} gives other values than PyTorch: "
+        f"{export.decibels:.0f} dB, {LEAST_DB:.0f} are needed",
+        why="Python control flow that depends on values (a trace holds one way through it), random numbers, or "
+        "an operator that the exporter writes wrong",
+        help="choose with torch.where instead of if; call module.eval(), and leave random numbers out",
+    )

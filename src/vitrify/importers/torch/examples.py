@@ -22,15 +22,24 @@ def shapes_given(label: str, inputs: Sequence[str], sizes: Sizes) -> dict[str, t
     shapes = {name: tuple(size) for name, size in sizes.items() if not isinstance(size, int)}
     if "" in shapes:
         if len(inputs) != 1:
-            raise UsageError.of("shape.which-input", f"{label} has {len(inputs)} inputs, the shape says not which",
-                                where=label, help=f"--shape {next(iter(inputs), 'NAME')}=...")
+            raise UsageError.of(
+                "shape.which-input",
+                f"{label} has {len(inputs)} inputs, the shape says not which",
+                where=label,
+                help=f"--shape {next(iter(inputs), 'NAME')}=...",
+            )
         shapes[inputs[0]] = shapes.pop("")
     for name, shape in shapes.items():
         if name not in inputs:
-            raise UsageError.of("shape.unknown-input", f"there is no input '{name}'; the inputs are "
-                                f"{', '.join(map(repr, inputs)) or '(none)'}", where=label)
+            raise UsageError.of(
+                "shape.unknown-input",
+                f"there is no input '{name}'; the inputs are {', '.join(map(repr, inputs)) or '(none)'}",
+                where=label,
+            )
         if any(extent < 1 for extent in shape):
-            raise UsageError.of("shape.extent", f"the shape {list(shape)} of input '{name}' has an extent below 1", where=label)
+            raise UsageError.of(
+                "shape.extent", f"the shape {list(shape)} of input '{name}' has an extent below 1", where=label
+            )
     return shapes
 
 
@@ -44,15 +53,27 @@ def example_inputs(label: str, inputs: Sequence[str], sizes: Sizes) -> dict[str,
     shapes = shapes_given(label, inputs, sizes)
     dims = [name for name, size in sizes.items() if isinstance(size, int)]
     if dims:
-        raise UsageError.of("shape.unknown-dim", f"{label} has no dimension named '{dims[0]}'", where=label,
-                            why="this format has no named dimensions", help=f"say whole shapes: --shape {inputs[0]}=1,3,224,224"
-                            if inputs else "")
+        raise UsageError.of(
+            "shape.unknown-dim",
+            f"{label} has no dimension named '{dims[0]}'",
+            where=label,
+            why="this format has no named dimensions",
+            help="say whole shapes with --shape",
+        )
     missing = [name for name in inputs if name not in shapes]
     if missing:
-        raise UnsupportedError([Finding(
-            code="torch.open-shape", where=f"input '{name}'",
-            headline=f"'{label}' does not say which shape its input '{name}' has",
-            why="to export a module is to run it once", help=f"say which: --shape {name}=1,3,224,224") for name in missing])
+        raise UnsupportedError(
+            [
+                Finding(
+                    code="torch.open-shape",
+                    where=f"input '{name}'",
+                    headline=f"'{label}' does not say which shape its input '{name}' has",
+                    why="to export a module is to run it once",
+                    help=f"say which: --shape {name}=1,3,224,224",
+                )
+                for name in missing
+            ]
+        )
     return {name: random_tensor(shapes[name], None, name) for name in inputs}
 
 
@@ -67,8 +88,12 @@ def random_tensor(shape: Sequence[int], dtype: Any = None, name: str = "") -> An
     import torch
 
     if math.prod(shape) > MOST_ELEMENTS:
-        raise UsageError.of("shape.too-large", f"the shape {list(shape)} of input '{name}' has {math.prod(shape)} elements, at "
-                                               f"most {MOST_ELEMENTS} are taken", where=f"input '{name}'")
+        raise UsageError.of(
+            "shape.too-large",
+            f"the shape {list(shape)} of input '{name}' has {math.prod(shape)} elements, at "
+            f"most {MOST_ELEMENTS} are taken",
+            where=f"input '{name}'",
+        )
     generator = torch.Generator().manual_seed(0)
     if dtype is None or dtype.is_floating_point:
         return torch.randn(tuple(shape), generator=generator).to(dtype or torch.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
+from vitrify.importers.torch.preparing import Trial
 from vitrify.importers.torch.quiet import first_line, quiet
 from vitrify.importers.torch.source import TorchSource
 
@@ -32,8 +33,8 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     is_supported: bool = True
 
 
-def export_by(exporter: str, source: TorchSource, wanted: list[Any], folder: Path) -> Export:
-    """Write ``folder/exporter/NAME.onnx`` and judge it. ``wanted`` is what PyTorch answers to the example inputs.
+def export_by(exporter: str, source: TorchSource, trials: Sequence[Trial], folder: Path) -> Export:
+    """Write ``folder/exporter/NAME.onnx`` and judge it by what PyTorch answered in the trials.
 
     Raises:
         UnsupportedError: the exporter cannot write the model.
@@ -43,14 +44,17 @@ def export_by(exporter: str, source: TorchSource, wanted: list[Any], folder: Pat
     try:
         with quiet():
             _EXPORTERS[exporter](source, path)
-    except Exception as error:           # the exporters' errors share no base class
+    except Exception as error:  # the exporters' errors share no base class
         raise _cannot(source, exporter, error) from error
     _describe(path, source)
     try:
-        decibels = _compared(path, source, wanted)
-    except Exception as error:           # ONNX Runtime's neither
-        raise UnsupportedError.of("torch.export", f"{source.label} exported {WORDS[exporter]} does not run in ONNX Runtime: "
-                                                  f"{first_line(error)}", where=source.label) from error
+        decibels = _compared(path, trials)
+    except Exception as error:  # ONNX Runtime's neither
+        raise UnsupportedError.of(
+            "torch.export",
+            f"{source.label} exported {WORDS[exporter]} does not run in ONNX Runtime: {first_line(error)}",
+            where=source.label,
+        ) from error
     return _cleaned(Export(path=path, exporter=exporter, decibels=decibels), source)
 
 
@@ -59,17 +63,40 @@ def _by_program(source: TorchSource, path: Path) -> None:
 
     args, kwargs = source.arguments
     model = source.module if source.program is None else source.program
-    torch.onnx.export(model, args, str(path), kwargs=kwargs or None, dynamo=True, opset_version=OPSET, verbose=False,
-                      input_names=list(source.inputs), output_names=source.outputs,
-                      external_data=_bytes(model) > LARGEST_INSIDE)
+    torch.onnx.export(
+        model,
+        args,
+        str(path),
+        kwargs=kwargs or None,
+        dynamo=True,
+        opset_version=OPSET,
+        verbose=False,
+        input_names=list(source.inputs),
+        output_names=source.outputs,
+        external_data=_bytes(model) > LARGEST_INSIDE,
+    )
 
 
 def _by_tracing(source: TorchSource, path: Path) -> None:
     import torch
 
+    if source.reads_values:
+        raise ValueError(
+            "Python code of the module reads a value that depends on its inputs (if tensor, int(tensor), "
+            "tensor.item()), and a trace would hold what it read"
+        )
     args, kwargs = source.arguments
-    torch.onnx.export(source.callee, args, str(path), kwargs=kwargs or None, dynamo=False, opset_version=TRACED_OPSET,
-                      verbose=False, input_names=list(source.inputs), output_names=source.outputs)
+    torch.onnx.export(
+        source.callee,
+        args,
+        str(path),
+        kwargs=kwargs or None,
+        dynamo=False,
+        opset_version=TRACED_OPSET,
+        verbose=False,
+        input_names=list(source.inputs),
+        output_names=source.outputs,
+    )
 
 
 _EXPORTERS: dict[str, Callable[[TorchSource, Path], None]] = {"program": _by_program, "trace": _by_tracing}
@@ -101,7 +128,7 @@ def _describe(path: Path, source: TorchSource) -> None:
     path.write_bytes(model.SerializeToString())
 
 
-def _compared(path: Path, source: TorchSource, wanted: list[Any]) -> float:
+def _compared(path: Path, trials: Sequence[Trial]) -> float:
     """The least SQNR of the outputs that ONNX Runtime gives, -inf when they are others."""
     import onnxruntime
 
@@ -109,19 +136,21 @@ def _compared(path: Path, source: TorchSource, wanted: list[Any]) -> float:
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in source.inputs.items()}
     read = {value.name for value in session.get_inputs()}
-    found = session.run(None, {name: array for name, array in arrays.items() if name in read})
-    if len(found) != len(wanted):
-        return -math.inf
-    return min((_decibels(a, b) for a, b in zip(wanted, found, strict=True)), default=math.inf)
+    least = math.inf
+    for trial in trials:
+        found = session.run(None, {name: array for name, array in trial.inputs.items() if name in read})
+        if len(found) != len(trial.outputs):
+            return -math.inf
+        least = min([least, *(_decibels(a, b) for a, b in zip(trial.outputs, found, strict=True))])
+    return least
 
 
 def _decibels(wanted: Any, found: Any) -> float:
     if np.shape(wanted) != np.shape(found):
         return -math.inf
     a, b = np.asarray(wanted, np.float64), np.asarray(found, np.float64)
-    same = np.equal(a, b) | (np.isnan(a) & np.isnan(b))      # infinities and what is no number have to be the same
+    same = np.equal(a, b) | (np.isnan(a) & np.isnan(b))  # infinities and what is no number have to be the same
     finite = np.isfinite(a) & np.isfinite(b)
     if not (same | finite).all():
         return -math.inf
@@ -143,13 +172,17 @@ def _cleaned(export: Export, source: TorchSource) -> Export:
     except (UnsupportedError, ModelError):
         return msgspec.structs.replace(export, is_supported=False)
     nodes = [node for graph in model.graphs for node in graph]
-    return msgspec.structs.replace(export, operators=len(nodes),
-                                   transposes=sum(isinstance(node.op, Transpose) for node in nodes))
+    return msgspec.structs.replace(
+        export, operators=len(nodes), transposes=sum(isinstance(node.op, Transpose) for node in nodes)
+    )
 
 
 def _cannot(source: TorchSource, exporter: str, error: Exception) -> VitrifyError:
     return UnsupportedError.of(
-        "torch.export", f"{source.label} cannot be exported {WORDS[exporter]}", where=source.label,
+        "torch.export",
+        f"{source.label} cannot be exported {WORDS[exporter]}",
+        where=source.label,
         why=f"{type(error).__name__}: {first_line(error)}",
         help="what PyTorch cannot export, no converter sees: call the part of the module that computes tensors from "
-             "tensors, without Python control flow that depends on their values")
+        "tensors, without Python control flow that depends on their values",
+    )

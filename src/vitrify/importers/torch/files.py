@@ -6,22 +6,21 @@ What was opened stays between the calls, so that each exporter can be tried with
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from vitrify.core.errors import ModelError, UsageError, VitrifyError
 from vitrify.core.findings import Finding
-from vitrify.importers.torch.checkpoint import from_pickle
 from vitrify.importers.torch.checking import refuse_unsafe
+from vitrify.importers.torch.checkpoint import from_pickle
 from vitrify.importers.torch.examples import Sizes, example_inputs
 from vitrify.importers.torch.exporting import Export, export_by
-from vitrify.importers.torch.guard import NotTrusted, arm
+from vitrify.importers.torch.guard import NotTrustedError, arm
 from vitrify.importers.torch.memory import required_names
-from vitrify.importers.torch.preparing import prepared
+from vitrify.importers.torch.preparing import Trial, prepared
 from vitrify.importers.torch.program import from_program
 from vitrify.importers.torch.quiet import first_line, quiet
 from vitrify.importers.torch.source import TorchSource
 
-_opened: list[tuple[TorchSource, list[Any]]] = []
+_opened: list[tuple[TorchSource, list[Trial]]] = []
 
 
 def open_file(path: str, kind: str, folder: str, sizes: Sizes, trust: bool) -> list[Finding]:
@@ -40,12 +39,12 @@ def open_file(path: str, kind: str, folder: str, sizes: Sizes, trust: bool) -> l
     try:
         with quiet():
             source = _OPENERS[kind](Path(path), sizes)
-        ready, wanted = prepared(source)
+        ready, trials = prepared(source)
     except VitrifyError as error:
         raise _untrusted(path, error) or error from error
-    except Exception as error:           # PyTorch's errors share no base class
+    except Exception as error:  # PyTorch's errors share no base class
         raise _untrusted(path, error) or _cannot_load(path, error) from error
-    _opened[:] = [(ready, wanted)]
+    _opened[:] = [(ready, trials)]
     return ready.findings
 
 
@@ -55,17 +54,21 @@ def export_file(exporter: str, folder: str) -> Export:
     Raises:
         UnsupportedError: the exporter cannot.
     """
-    source, wanted = _opened[0]
-    return export_by(exporter, source, wanted, Path(folder))
+    source, trials = _opened[0]
+    return export_by(exporter, source, trials, Path(folder))
 
 
 def _untrusted(path: str, error: BaseException | None) -> UsageError | None:
     """The refusal when the guard stopped the file, however deep PyTorch wrapped that."""
     while error is not None:
-        if isinstance(error, NotTrusted):
-            return UsageError.of("torch.unsafe", f"'{path}' was stopped while it was loaded: {error}", where=path,
-                                 why="a model computes tensors from tensors and needs nothing of the kind",
-                                 help="add --trust if you know where the file comes from")
+        if isinstance(error, NotTrustedError):
+            return UsageError.of(
+                "torch.unsafe",
+                f"'{path}' was stopped while it was loaded: {error}",
+                where=path,
+                why="a model computes tensors from tensors and needs nothing of the kind",
+                help="add --trust if you know where the file comes from",
+            )
         error = error.__cause__ or error.__context__
     return None
 
@@ -75,11 +78,20 @@ def _cannot_load(path: str, error: Exception) -> VitrifyError:
 
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
-        return UsageError.of("torch.package", f"'{path}' needs the package {package}, which is not installed", where=path,
-                             why="a pickled module names the classes that it was made of", help=f"pip install {package}")
-    return ModelError.of("torch.load", f"PyTorch cannot load '{path}': {first_line(error)}", where=path,
-                         why=f"PyTorch {torch.__version__}, {type(error).__name__}",
-                         help="save it again with this version of PyTorch")
+        return UsageError.of(
+            "torch.package",
+            f"'{path}' needs the package {package}, which is not installed",
+            where=path,
+            why="a pickled module names the classes that it was made of",
+            help=f"pip install {package}",
+        )
+    return ModelError.of(
+        "torch.load",
+        f"PyTorch cannot load '{path}': {first_line(error)}",
+        where=path,
+        why=f"PyTorch {torch.__version__}, {type(error).__name__}",
+        help="save it again with this version of PyTorch",
+    )
 
 
 def _exported(path: Path, sizes: Sizes) -> TorchSource:

@@ -16,16 +16,34 @@ from typing import Any
 
 from vitrify.importers.torch.checking import PLAIN_PICKLES
 
-_OURS = {"vitrify.core.channel": {"Call"}}      # what comes from the parent process
-_NEVER = frozenset((
-    "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn", "subprocess.Popen",
-    "socket.connect", "socket.bind", "socket.getaddrinfo", "socket.sendto", "urllib.Request", "ftplib.connect",
-    "os.symlink", "os.link", "os.kill", "os.chown"))
+_OURS = {"vitrify.core.channel": {"Call"}}  # what comes from the parent process
+_NEVER = frozenset(
+    (
+        "os.system",
+        "os.exec",
+        "os.posix_spawn",
+        "os.spawn",
+        "os.fork",
+        "os.forkpty",
+        "pty.spawn",
+        "subprocess.Popen",
+        "socket.connect",
+        "socket.bind",
+        "socket.getaddrinfo",
+        "socket.sendto",
+        "urllib.Request",
+        "ftplib.connect",
+        "os.symlink",
+        "os.link",
+        "os.kill",
+        "os.chown",
+    )
+)
 _CHANGES = frozenset(("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.truncate", "shutil.rmtree"))
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-class NotTrusted(PermissionError):
+class NotTrustedError(PermissionError):
     """A file that was loaded without trust wanted more than to be a model. Code that writes a cache survives it."""
 
 
@@ -42,12 +60,12 @@ def arm(folder: Path) -> None:
         if event == "pickle.find_class":
             module, name = str(arguments[0]), str(arguments[1])
             if name not in PLAIN_PICKLES.get(module, ()) and name not in _OURS.get(module, ()):
-                raise NotTrusted(f"a pickle in it calls {module}.{name}")
+                raise NotTrustedError(f"a pickle in it calls {module}.{name}")
         elif event == "open":
             if isinstance(arguments[2], int) and arguments[2] & _WRITES:
                 _refuse_outside(root, arguments[0], "writes")
         elif event in _NEVER:
-            raise NotTrusted(f"it calls {event}")
+            raise NotTrustedError(f"it calls {event}")
         elif event in _CHANGES:
             _refuse_outside(root, arguments[0], event)
 
@@ -56,7 +74,7 @@ def arm(folder: Path) -> None:
 
 def _refuse_outside(root: str, path: Any, what: str) -> None:
     if not isinstance(path, str | bytes | os.PathLike):
-        return                           # a descriptor that is open already
+        return  # a descriptor that is open already
     real = os.path.realpath(os.fsdecode(path))
     if real != os.devnull and not real.startswith(root + os.sep):
-        raise NotTrusted(f"it {what} {real}")
+        raise NotTrustedError(f"it {what} {real}")

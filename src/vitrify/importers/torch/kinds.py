@@ -14,8 +14,12 @@ from vitrify.importers.torch.archive import opened
 
 Kind = Literal["exported", "script", "pickle", "old pickle", "damaged"]
 PICKLES = ("pickle", "old pickle")
-WORDS = {"exported": "PyTorch exported program", "script": "TorchScript", "pickle": "PyTorch pickle",
-         "old pickle": "PyTorch pickle"}
+WORDS = {
+    "exported": "PyTorch exported program",
+    "script": "TorchScript",
+    "pickle": "PyTorch pickle",
+    "old pickle": "PyTorch pickle",
+}
 _ENDINGS = (".pt", ".pt2", ".pth", ".ts", ".torchscript")
 _MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
 """The number that PyTorch before 1.6 pickled first. Source: torch/serialization.py, MAGIC_NUMBER."""

@@ -16,12 +16,29 @@ from vitrify.importers.torch.checking import PLAIN_PICKLES, SYMBOL_WRITTEN_OUT, 
 from vitrify.importers.torch.kinds import WORDS, kind_of
 from vitrify.results import InspectResult, TensorRow
 
-_LARGEST_PICKLE = 8 << 20       # bytes of a pickle that are looked through
+_LARGEST_PICKLE = 8 << 20  # bytes of a pickle that are looked through
 _SHOWN_CLASSES = 3
-_DTYPES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64",
-           10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16"}
+_DTYPES = {
+    1: "uint8",
+    2: "int8",
+    3: "int16",
+    4: "int32",
+    5: "int64",
+    6: "float16",
+    7: "float32",
+    8: "float64",
+    10: "complex64",
+    11: "complex128",
+    12: "bool",
+    13: "bfloat16",
+}
 """Source: torch/_export/serde/schema.py, ScalarType."""
-_TYPE_WORDS = {"FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16", "DoubleStorage": "float64"}
+_TYPE_WORDS = {
+    "FloatStorage": "float32",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "DoubleStorage": "float64",
+}
 _FORWARD = re.compile(r"def forward\(self: (?P<owner>[\w.]+)(?P<arguments>[^)]*)\) -> (?P<result>[^:]+):")
 
 
@@ -60,8 +77,11 @@ def _of_archive(archive: Archive) -> str:
 
 
 def _contents(names: list[tuple[str, str]]) -> str:
-    classes = [f"{module}.{name}" for module, name in names
-               if name not in PLAIN_PICKLES.get(module, ()) and module not in ("torch._utils", "builtins", "__builtin__")]
+    classes = [
+        f"{module}.{name}"
+        for module, name in names
+        if name not in PLAIN_PICKLES.get(module, ()) and module not in ("torch._utils", "builtins", "__builtin__")
+    ]
     if not classes:
         return "only weights, no network"
     shown = sorted(classes, key=lambda word: word.startswith(("torch.", "collections.")))[:_SHOWN_CLASSES]
@@ -85,16 +105,23 @@ def _exported(archive: Archive, result: InspectResult) -> None:
     named = {spec["parameter"]["arg"]["name"] for spec in signature["input_specs"] if "parameter" in spec}
     result.parameters = sum(_elements(values[name]["sizes"]) for name in named if name in values)
     result.producer = f"PyTorch {program['torch_version']}" if program.get("torch_version") else ""
-    result.summary = (f"PyTorch exported program, {counted(len(graph['nodes']), 'node')} of {len(result.operators)} kinds, "
-                      f"{result.parameters} parameters")
+    result.summary = (
+        f"PyTorch exported program, {counted(len(graph['nodes']), 'node')} of {len(result.operators)} kinds, "
+        f"{result.parameters} parameters"
+    )
 
 
 def _program(archive: Archive) -> Any:
-    names = [n for n in archive.names if n.startswith("models/") and n.endswith(".json")] or \
-        [n for n in archive.names if n == "serialized_exported_program.json"]
+    names = [n for n in archive.names if n.startswith("models/") and n.endswith(".json")] or [
+        n for n in archive.names if n == "serialized_exported_program.json"
+    ]
     if not names:
-        raise ModelError.of("torch.archive", f"'{archive.path}' holds no program", where=str(archive.path),
-                            help="save it again with torch.export.save")
+        raise ModelError.of(
+            "torch.archive",
+            f"'{archive.path}' holds no program",
+            where=str(archive.path),
+            help="save it again with torch.export.save",
+        )
     return json.loads(archive.read(names[0]))
 
 
@@ -110,8 +137,13 @@ def _rows(arguments: list[Any], values: Any) -> list[TensorRow]:
             rows.append(TensorRow(name="", shape=[], dtype=next(iter(argument), "")))
             continue
         meta = values[name]
-        rows.append(TensorRow(name=name, shape=[_extent(size) for size in meta["sizes"]],
-                              dtype=_DTYPES.get(meta["dtype"], str(meta["dtype"]))))
+        rows.append(
+            TensorRow(
+                name=name,
+                shape=[_extent(size) for size in meta["sizes"]],
+                dtype=_DTYPES.get(meta["dtype"], str(meta["dtype"])),
+            )
+        )
     return rows
 
 
@@ -132,8 +164,11 @@ def _script(archive: Archive, result: InspectResult) -> None:
     root = next((f"{module}.{name}" for module, name in names if module.startswith("__torch__")), "")
     result.inputs = [TensorRow(name=name, shape=["?"], dtype="") for name in _arguments(archive, root)]
     modules = sum(module.startswith("__torch__") for module, _ in names)
-    result.summary = (f"TorchScript, {counted(modules, 'module')}, {stored / 1e6:.2f} MB of tensors; it does not say its "
-                      f"inputs' shapes: give {' '.join(f'--shape {row.name}=1,...' for row in result.inputs) or '--shape'}")
+    shapes = " ".join(f"--shape {row.name}=1,..." for row in result.inputs)
+    result.summary = (
+        f"TorchScript, {counted(modules, 'module')}, {stored / 1e6:.2f} MB of tensors; the shapes of "
+        f"its inputs are not in it: give {shapes or '--shape'}"
+    )
 
 
 def _arguments(archive: Archive, root: str) -> list[str]:
@@ -149,14 +184,21 @@ def _arguments(archive: Archive, root: str) -> list[str]:
 
 def _sound(reader: Any) -> Any:
     """A reader of JSON that takes a description with other parts than expected for a damaged one."""
+
     def read(archive: Archive, result: InspectResult) -> None:
         try:
             reader(archive, result)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ModelError(Finding(
-                code="torch.archive", where=str(archive.path), why=f"{type(error).__name__}: {error}"[:200],
-                headline=f"'{archive.path}' is no sound PyTorch archive: its description is not as PyTorch writes it",
-                help="save it again")) from error
+            raise ModelError(
+                Finding(
+                    code="torch.archive",
+                    where=str(archive.path),
+                    why=f"{type(error).__name__}: {error}"[:200],
+                    headline=f"'{archive.path}' is no sound PyTorch archive: its description is incomplete",
+                    help="save it again",
+                )
+            ) from error
+
     return read
 
 

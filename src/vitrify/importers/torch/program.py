@@ -10,8 +10,13 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.importers.torch.examples import Sizes, random_tensor, shapes_given
 from vitrify.importers.torch.source import Dim, TorchSource
 
-_TRAINING = {"aten.dropout.default": 2, "aten.batch_norm.default": 5, "aten.instance_norm.default": 5,
-             "aten.feature_dropout.default": 2, "aten.alpha_dropout.default": 2}
+_TRAINING = {
+    "aten.dropout.default": 2,
+    "aten.batch_norm.default": 5,
+    "aten.instance_norm.default": 5,
+    "aten.feature_dropout.default": 2,
+    "aten.alpha_dropout.default": 2,
+}
 """Operators that compute otherwise in training, and which argument says so. Source: PyTorch, native_functions.yaml."""
 
 
@@ -36,17 +41,27 @@ def from_program(label: str, program: Any, sizes: Sizes, given: Sequence[Any] | 
         args, kwargs = _pytree.tree_unflatten(flat, spec)
         return tuple(args), dict(kwargs)
 
-    return TorchSource(label, inputs, program=program, arrange=arrange, findings=extents.findings(),
-                       shapes={name: extents.declared(name) for name in names} if given is None else {})
+    return TorchSource(
+        label,
+        inputs,
+        program=program,
+        arrange=arrange,
+        findings=extents.findings(),
+        shapes={name: extents.declared(name) for name in names} if given is None else {},
+    )
 
 
 def _refuse_training(label: str, program: Any) -> None:
     for node in program.graph.nodes:
         place = _TRAINING.get(str(node.target)) if node.op == "call_function" else None
         if place is not None and len(node.args) > place and node.args[place] is True:
-            raise UnsupportedError.of("torch.training", f"{label} was exported in training mode: {node.target} '{node.name}' is "
-                                      "told to train", where=label, why="its answers depend on chance or on the batch",
-                                      help="torch.export.export(module.eval(), ...)")
+            raise UnsupportedError.of(
+                "torch.training",
+                f"{label} was exported in training mode: '{node.name}' is told to train",
+                where=label,
+                why="its answers depend on chance or on the batch",
+                help="torch.export.export(module.eval(), ...)",
+            )
 
 
 def _inputs(label: str, program: Any) -> tuple[list[str], dict[str, Any]]:
@@ -61,10 +76,18 @@ def _inputs(label: str, program: Any) -> tuple[list[str], dict[str, Any]]:
     placed = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     odd = [name for name in names if not hasattr(placed.get(name), "shape")]
     if odd:
-        raise UnsupportedError([Finding(
-            code="torch.input", where=f"input '{name}'", headline=f"input '{name}' of {label} is no tensor",
-            why="a model file takes tensors", help="bind it beforehand, with a module that hands it on, and export that")
-            for name in odd])
+        raise UnsupportedError(
+            [
+                Finding(
+                    code="torch.input",
+                    where=f"input '{name}'",
+                    headline=f"input '{name}' of {label} is no tensor",
+                    why="a model file takes tensors",
+                    help="bind it beforehand, in a module that hands it on",
+                )
+                for name in odd
+            ]
+        )
     return names, {name: placed[name] for name in names}
 
 
@@ -81,8 +104,12 @@ class _Extents:
         symbols = {str(extent) for value in known.values() for extent in value.shape if not isinstance(extent, int)}
         for name in self.dims:
             if name not in symbols:
-                raise UsageError.of("shape.unknown-dim", f"{label} has no dimension named '{name}'; it has "
-                                    f"{', '.join(sorted(map(repr, symbols))) or 'none that is open'}", where=label)
+                raise UsageError.of(
+                    "shape.unknown-dim",
+                    f"{label} has no dimension named '{name}'; it has "
+                    f"{', '.join(sorted(map(repr, symbols))) or 'none that is open'}",
+                    where=label,
+                )
         for name, shape in shapes_given(label, list(known), sizes).items():
             self._take(name, shape)
 
@@ -90,36 +117,51 @@ class _Extents:
         stands = list(self.known[name].shape)
         fits = len(stands) == len(shape)
         for extent, wanted in zip(stands, shape, strict=False):
-            fits = fits and (extent == wanted if isinstance(extent, int) else
-                             self.values.setdefault(str(extent), wanted) == wanted)
+            fits = fits and (
+                extent == wanted if isinstance(extent, int) else self.values.setdefault(str(extent), wanted) == wanted
+            )
         if not fits:
-            raise UsageError.of("shape.fixed", f"the shape {list(shape)} does not fit input '{name}' of {self.label}, which is "
-                                f"{[e if isinstance(e, int) else str(e) for e in stands]}", where=f"input '{name}'",
-                                help="export the program again with that shape, or with dynamic_shapes")
+            raise UsageError.of(
+                "shape.fixed",
+                f"the shape {list(shape)} does not fit input '{name}' of {self.label}: it is "
+                f"{[e if isinstance(e, int) else str(e) for e in stands]}",
+                where=f"input '{name}'",
+                help="export the program again with that shape, or with dynamic_shapes",
+            )
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape that an input gets."""
-        return tuple(extent if isinstance(extent, int) else self._extent(name, place, extent)
-                     for place, extent in enumerate(self.known[name].shape))
+        return tuple(
+            extent if isinstance(extent, int) else self._extent(name, place, extent)
+            for place, extent in enumerate(self.known[name].shape)
+        )
 
     def declared(self, name: str) -> tuple[Dim, ...]:
         """The same, with the names of the dimensions that the caller named."""
-        return tuple(str(stands) if str(stands) in self.dims else extent
-                     for stands, extent in zip(self.known[name].shape, self.shape(name), strict=True))
+        return tuple(
+            str(stands) if str(stands) in self.dims else extent
+            for stands, extent in zip(self.known[name].shape, self.shape(name), strict=True)
+        )
 
     def _extent(self, name: str, place: int, extent: Any) -> int:
         word = str(extent)
         if word not in self.values:
             hint = extent.node.hint
             expression = extent.node.expr
-            known = {symbol: self.values[str(symbol)] for symbol in expression.free_symbols if str(symbol) in self.values}
+            known = {
+                symbol: self.values[str(symbol)] for symbol in expression.free_symbols if str(symbol) in self.values
+            }
             if known:
                 hint = expression.subs(known)
             elif place == 0 and hint is not None and self._lowest.get(word, 2) <= 1:
                 hint = 1
             if hint is None or not str(hint).isdigit():
-                raise UnsupportedError.of("torch.open-shape", f"{self.label} leaves dimension '{word}' of input '{name}' open",
-                                          where=f"input '{name}'", help=f"say how long it is: --dim {word}=N")
+                raise UnsupportedError.of(
+                    "torch.open-shape",
+                    f"{self.label} leaves '{word}' of '{name}' open",
+                    where=f"input '{name}'",
+                    help=f"say how long it is: --dim {word}=N",
+                )
             self.values[word] = int(hint)
             self.chosen[word] = f"dimension {place} of '{name}'"
         return self.values[word]
@@ -129,7 +171,13 @@ class _Extents:
         if not self.chosen:
             return []
         said = ", ".join(f"{place} ({word}) is {self.values[word]}" for word, place in self.chosen.items())
-        return [Finding(code="torch.open-dim", severity=Severity.INFO, where=self.label,
-                        headline=f"{self.label} leaves dimensions open: {said}",
-                        why="a batch becomes 1, other extents are those of the export's own example",
-                        help=" ".join(f"--dim {word}=N" for word in self.chosen) + " says otherwise")]
+        return [
+            Finding(
+                code="torch.open-dim",
+                severity=Severity.INFO,
+                where=self.label,
+                headline=f"{self.label} leaves dimensions open: {said}",
+                why="a batch becomes 1, other extents are those of the export's own example",
+                help=" ".join(f"--dim {word}=N" for word in self.chosen) + " says otherwise",
+            )
+        ]

@@ -16,8 +16,8 @@ Dim = int | str
 class TorchSource:
     """A model that is to be exported.
 
-    ``program`` is an exported program, else ``module`` is what is called. ``inputs`` are example tensors by the names that
-    the ONNX model's inputs get, in the order of the arguments. ``label`` names the model in messages.
+    ``program`` is an exported program, else ``module`` is what is called. ``inputs`` are example tensors by the names
+    that the ONNX model's inputs get, in the order of the arguments. ``label`` names the model in messages.
 
     Attributes:
         shapes: by input, the shape that the ONNX model declares; without one, that of the example.
@@ -25,6 +25,7 @@ class TorchSource:
         arrange: makes the positional and keyword arguments from the tensors, where they are not simply those.
         metadata: what the file says of the model, for the ONNX model's metadata.
         findings: what was assumed.
+        reads_values: Python code of the module reads values that depend on the inputs.
     """
 
     label: str
@@ -37,6 +38,7 @@ class TorchSource:
     outputs: list[str] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    reads_values: bool = False
     _callee: Any = None
 
     @property
@@ -55,7 +57,7 @@ class TorchSource:
 
 
 def _runnable(program: Any) -> Any:
-    """The program as a module; it refuses to change its mode, which tracing asks for, though there is nothing to change."""
+    """The program as a module. Tracing wants to change its mode, which it refuses, though it has none."""
     module = program.module()
     module.train = lambda mode=True: module
     module.eval = lambda: module
