@@ -98,6 +98,9 @@ def test_script_that_uses_files_is_refused(call: str, torch_file: TorchFile, tmp
         refuse_unsafe(path, "script")
 
 
+_STRANGE = {"traversal": "small/../../evil", "absolute": "/etc/evil", "folders": "other/x"}
+
+
 def _damaged(torch_file: TorchFile, path: Path, how: str) -> None:
     content = torch_file("small.pt2").read_bytes()
     if how == "cut_off":
@@ -110,12 +113,13 @@ def _damaged(torch_file: TorchFile, path: Path, how: str) -> None:
                 for _ in range(1100):
                     stream.write(bytes(1 << 20))
         else:
-            archive.writestr({"traversal": "small/../../evil", "absolute": "/etc/evil", "folders": "other/x"}[how], b"x")
+            archive.writestr(_STRANGE[how], b"x")
 
 
 @pytest.mark.parametrize(("how", "text"), [
     ("cut_off", "is no whole ZIP archive"), ("traversal", "leads out of the archive"),
-    ("absolute", "leads out of the archive"), ("folders", "do not stand in one folder"), ("bomb", "its compressed entries would give")])
+    ("absolute", "leads out of the archive"), ("folders", "do not stand in one folder"),
+    ("bomb", "its compressed entries would give")])
 def test_archive_of_no_pytorch_is_refused(how: str, text: str, torch_file: TorchFile, tmp_path: Path) -> None:
     path = tmp_path / "damaged.pt2"
     _damaged(torch_file, path, how)
