@@ -28,6 +28,7 @@ from vitrify.passes.means import MergeReductions
 from vitrify.passes.nan_guards import NanGuards
 from vitrify.passes.nearest import PlainNearest
 from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
+from vitrify.passes.patches import Patches
 from vitrify.passes.pixel_blocks import PixelBlocks
 from vitrify.passes.reshape_earlier import ReshapeEarlier
 from vitrify.passes.reshape_later import ReshapeLater
@@ -40,6 +41,7 @@ from vitrify.passes.shuffle_makers import ShuffleByMaker
 from vitrify.passes.shuffles import ChannelShuffle
 from vitrify.passes.slices import SliceBefore
 from vitrify.passes.static_batch import PinFreeDimensions
+from vitrify.passes.truths import TruthToNumber
 from vitrify.passes.unroll import Unroll
 
 CLEANUP: tuple[type[Pass], ...] = (
@@ -95,8 +97,9 @@ LEFTOVERS: tuple[type[Pass], ...] = (
     TransposeToReshape,
     RowsByParts,
     FewerAxes,
+    Patches,
 )
-"""TRANSPOSEs that stay, in forms that cost less; after all that could remove them."""
+"""What stays, in forms that cost less: TRANSPOSEs after all that could remove them, convolutions of long strides."""
 
 FUSION: tuple[type[Pass], ...] = (
     TransposeToReshape,
@@ -125,5 +128,5 @@ FUSION: tuple[type[Pass], ...] = (
 SEQUENCES: tuple[type[Pass], ...] = (Unroll,)
 """What full-integer quantization needs written out."""
 
-INTEGER_FORMS: tuple[type[Pass], ...] = (DepthMean,)
+INTEGER_FORMS: tuple[type[Pass], ...] = (DepthMean, TruthToNumber)
 """Forms that cost as much in float, and less in integers on an NPU."""

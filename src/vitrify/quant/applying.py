@@ -11,7 +11,7 @@ from vitrify.ir import DType, Graph, Node, Operator, Quantization, Tensor
 from vitrify.ops import Quantize
 from vitrify.quant.bias_correction import shift
 from vitrify.quant.planning import Plan, Weights
-from vitrify.quant.rules import roles
+from vitrify.quant.rules import makes_real, roles
 from vitrify.quant.scales import covered, quantize_bias, quantize_weights
 from vitrify.quant.wide import without_pot
 
@@ -22,6 +22,9 @@ PASS = "quantize"
 def apply(graph: Graph, plan: Plan) -> None:
     """Change ``graph`` into the int8 graph that ``plan`` describes."""
     constants = _Constants()
+    for node in [n for n in graph if makes_real(n)]:
+        node.input(0).quantization = Quantization.per_tensor(1.0, 0)
+        graph.replace_node(node, Quantize(), [node.input(0)], origin=node.origin)
     for (node, index), quantization in plan.constants.items():
         tensor = node.input(index)
         graph.set_input(node, index, constants.get(tensor, quantization,

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vitrify.ir import DType, Graph, Node, Tensor
+from vitrify.ops import Cast
 from vitrify.ops.int8 import Int8Rule
+
+COUNTS = (DType.INT32, DType.INT16, DType.INT8, DType.UINT8)
+"""Plain integers that QUANTIZE takes as steps of 1. Source: TFLite kernels/quantize.cc."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,15 @@ def touches_reals(node: Node) -> bool:
 
 def rule_of(node: Node) -> Int8Rule | None:
     """The operator's int8 rule, None when it has no int8 kernel."""
+    if makes_real(node):
+        return Int8Rule()
     rule = getattr(node.op, "int8", None)
     return rule if isinstance(rule, Int8Rule) else None
+
+
+def makes_real(node: Node) -> bool:
+    """True for a CAST of plain integers to floats: in int8 it is a QUANTIZE of steps of 1."""
+    return isinstance(node.op, Cast) and node.input(0).dtype in COUNTS and is_real(node.output)
 
 
 def roles(node: Node) -> Roles | None:
