@@ -40,6 +40,7 @@ from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
 from vitrify.passes.shuffle_makers import ShuffleByMaker
 from vitrify.passes.shuffles import ChannelShuffle
 from vitrify.passes.slices import SliceBefore
+from vitrify.passes.softmax_masks import SoftmaxMask
 from vitrify.passes.static_batch import PinFreeDimensions
 from vitrify.passes.truths import TruthToNumber
 from vitrify.passes.unroll import Unroll
@@ -128,5 +129,5 @@ FUSION: tuple[type[Pass], ...] = (
 SEQUENCES: tuple[type[Pass], ...] = (Unroll,)
 """What full-integer quantization needs written out."""
 
-INTEGER_FORMS: tuple[type[Pass], ...] = (DepthMean, TruthToNumber)
+INTEGER_FORMS: tuple[type[Pass], ...] = (DepthMean, TruthToNumber, SoftmaxMask)
 """Forms that cost as much in float, and less in integers on an NPU."""

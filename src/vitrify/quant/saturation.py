@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from vitrify.ir import Node, Tensor
-from vitrify.ops import Gelu, HardSwish, Logistic, Mul, Relu, Relu0To1, Relu6, ReluN1To1, Tanh
+from vitrify.ops import Add, Gelu, HardSwish, Logistic, Mul, Relu, Relu0To1, Relu6, ReluN1To1, SelectV2, Softmax, Tanh
+from vitrify.quant.ranges import constant_range
 from vitrify.quant.rules import keeps_values
 from vitrify.quant.scales import LEVELS
 from vitrify.quant.statistics import Range
@@ -32,6 +33,12 @@ FLAT: dict[type, Range] = {
 """Where each operator still answers to its input. The curves end a quarter of an int8 step from their limits (0 and
 255/256 for the logistic, -1 and 127/128 for tanh): beyond half a step, where one more rounding could lift a cut value
 by a whole step."""
+
+MASK = -100.0
+"""What holds values below this masks what it is added to: exp(-100) of a row's largest share is nothing."""
+
+UNDER = 10.0
+"""How far under the lowest score a masked one is kept: a share below exp(-10) in every row."""
 
 _SEARCH = np.linspace(-16.0, -1.5, 291)      # below -1.5 both curves rise towards 0 from one side only
 
@@ -79,6 +86,9 @@ def _needed_by(user: Node, tensor: Tensor, ranges: Mapping[Tensor, Range]) -> Ra
         return _tail(_gelu, user.output, ranges)
     if isinstance(user.op, Logistic) and any(_is_silu(other, tensor) for other in tensor.users):
         return Range(0.0, 0.0)                  # the product decides
+    if isinstance(user.op, Softmax):
+        lowest = _lowest_score(tensor, ranges)
+        return EVERYTHING if lowest is None else Range(lowest - UNDER, np.inf)
     if keeps_values(user) and len(user.outputs) == 1:
         return needed(user.output, ranges)
     return FLAT.get(type(user.op), EVERYTHING)
@@ -98,3 +108,20 @@ def _tail(curve: Callable[[Array], Array], output: Tensor, ranges: Mapping[Tenso
     step = ranges[output].with_zero().width / (LEVELS - 1) if output in ranges else 0.0
     flat = _SEARCH[np.abs(curve(_SEARCH)) <= step / 2]
     return Range(float(flat[-1]), np.inf) if flat.size else EVERYTHING
+
+
+def _lowest_score(tensor: Tensor, ranges: Mapping[Tensor, Range]) -> float | None:
+    """The lowest value of masked scores that is not masked; None where nothing masks them."""
+    maker = tensor.producer
+    if maker is None or not isinstance(maker.op, Add | SelectV2):
+        return None
+    first = 1 if isinstance(maker.op, SelectV2) else 0
+    pair = [maker.input(first), maker.input(first + 1)]
+    for scores, mask in (pair, pair[::-1]):
+        limits = constant_range(mask) if mask.is_constant else ranges.get(mask)
+        if limits is None or limits.low > MASK or (first and not mask.is_constant) or scores not in ranges:
+            continue
+        inner = _lowest_score(scores, ranges)
+        lowest = ranges[scores].low if inner is None else inner
+        return lowest if first else lowest + limits.high
+    return None
