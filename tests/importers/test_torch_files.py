@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -90,6 +92,32 @@ def test_weights_alone_are_told_before_anything_is_loaded(torch_file: TorchFile)
     for name in ("weights.pt", "old.pth"):
         with pytest.raises(UsageError, match="only weights, no network"):
             vt.load(torch_file(name))
+
+
+def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("vision_of_tomorrow.nn.tasks")
+    kind = type("DetectionModel", (torch.nn.Linear,), {"__module__": module.__name__})
+    module.DetectionModel = kind  # type: ignore[attr-defined]
+    for name in ("vision_of_tomorrow", "vision_of_tomorrow.nn", module.__name__):
+        monkeypatch.setitem(sys.modules, name, module)
+    torch.save({"model": kind(2, 2)}, tmp_path / "best.pt")
+    with pytest.raises(UsageError, match=r"needs the package vision_of_tomorrow[\s\S]*pip install vision_of_"):
+        vt.load(tmp_path / "best.pt", trust=True)
+
+
+@pytest.mark.slow
+def test_weights_above_the_limit_stand_beside_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from vitrify.importers.torch import exporting
+    from vitrify.importers.torch.memory import from_memory
+    from vitrify.importers.torch.preparing import prepared
+    from vitrify.pipeline.sources import external_files
+
+    monkeypatch.setattr(exporting, "LARGEST_INSIDE", 100)
+    program = torch.export.export(makers.small(), (torch.zeros(1, 3, 32, 32),))
+    made = exporting.export_by("program", *prepared(from_memory(program, None, {})), tmp_path)
+    assert external_files(made.path)
+    assert made.decibels > 100
+    assert made.is_supported
 
 
 INSPECTED = {

@@ -61,6 +61,7 @@ PROGRAMS: dict[str, tuple[Callable[[Any], None], str]] = {
     "expression": (lambda c: _open_size(c, "__import__('os').system('true')"), r"the expression \"__import__"),
     "attribute": (lambda c: _open_size(c, "s0.__class__"), r"the expression 's0.__class__'"),
     "known_word_called": (lambda c: _open_size(c, "eval(s0)"), r"the expression 'eval\(s0\)'"),
+    "tower": (lambda c: _open_size(c, "9**9**9"), r"the expression '9\*\*9\*\*9'"),
     "long_expression": (lambda c: _open_size(c, "s0+" * 2000 + "s0"), r"the expression 's0\+s0"),
     "factory": (_factory, r"a class of Python"),
     "name": (lambda c: c["graph_module"]["graph"]["nodes"][0].update(name="x=1; import os"), r"the name 'x=1; import"),

@@ -20,6 +20,7 @@ from vitrify.pipeline.interface import binding_rows
 from vitrify.pipeline.keeping import brings_scales, refuse_float
 from vitrify.pipeline.options import BuildOptions
 from vitrify.pipeline.rows import coverage_row, estimate_row, ledger_rows, memory_row, model_facts
+from vitrify.pipeline.sources import external_files
 from vitrify.pipeline.steps import (
     INTEGER_KINDS,
     calibrate_model,
@@ -84,6 +85,9 @@ def _export(build: Build) -> None:
     with build.stage("export") as stage, temporary_folder() as folder:
         path, findings = exchange_to(options.model, folder, options.conversion, build.reporter.advance)
         file = f"{run.record.name}{path.suffix}"
+        for weights in external_files(path):      # of models above 2 GB, named in the file by these names
+            with staged(run.path(weights.name)) as aside:
+                shutil.copyfile(weights, aside)
         with staged(run.path(file)) as aside:
             shutil.copyfile(path, aside)
         run.keep(EXPORTED, file)

@@ -94,7 +94,7 @@ _OPERATOR = re.compile(rf"torch\.ops\.(?:{'|'.join(_NAMESPACES)})\.\w+(?:\.\w+)?
 _SYMBOLIC = re.compile(r"torch\._?sym_\w+|math\.\w+|_operator\.(?!(?:attr|item)getter|methodcaller|call)\w+")
 _FILES = re.compile(r"(?:^|\.)(?:save|load|from_file|_?load_library|import_module|print)(?:\.|$)")
 _EXPRESSION = re.compile(r"[\w\s+\-*/%(),<>=.&|~]*")
-_ACCESS = re.compile(r"\.\s*[A-Za-z_]")
+_ACCESS = re.compile(r"\.\s*[A-Za-z_]|\*\*(?!\s*\d{1,2}(?!\d|\s*\*\*))")
 _EXPRESSION_WORD = re.compile(r"[A-Za-z_]\w*")
 _SYMBOL = re.compile(r"(?:s|u|z|zf|zuf|f|i)\d+")
 _FUNCTIONS = {
