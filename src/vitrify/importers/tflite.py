@@ -52,7 +52,7 @@ def _check_sizes(model: Model, path: Path, sizes: Mapping[str, Sequence[int] | i
             if name == BATCH and model.interface is not None and model.interface.source_format == "tensorflow" \
                     and all(t.shape[:1] == (shape,) for t in model.main.inputs):
                 continue
-            raise UsageError.of("dim.unknown", f"there is no dimension '{name}': dimensions of a TFLite file have no names",
+            raise UsageError.of("dim.unknown", f"there is no dimension '{name}': those of a TFLite file have no names",
                                 where=str(path), help="convert the source model again with --dim")
         if name not in known:
             raise UsageError.of(

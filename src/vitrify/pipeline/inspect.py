@@ -28,7 +28,10 @@ def inspect_path(path: Path) -> InspectResult:
         VitrifyError: there is nothing to read, or it is no model.
     """
     found = look(path)
-    return _folder(path) if found is not None and stat.S_ISDIR(found.st_mode) else _file(existing(path))
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        return _file(existing(path))
+    front = front_end(path)
+    return _folder(path) if front is None else front.inspect(path)
 
 
 def _file(path: Path) -> InspectResult:

@@ -15,6 +15,7 @@ from vitrify.importers.tensorflow.archive import read_config
 from vitrify.importers.tensorflow.configs import refuse_code as refuse_layers
 from vitrify.importers.tensorflow.kinds import kind_of
 from vitrify.importers.tensorflow.saved import refuse_code
+from vitrify.results import InspectResult
 
 EXPORT_SECONDS = 900.0
 """The largest models of the field convert in a few minutes."""
@@ -39,3 +40,10 @@ def exchange(path: Path, folder: Path, request: Request) -> Exchanged:
                               dict(request.sizes), request.trust, seconds=EXPORT_SECONDS,
                               what=f"TensorFlow's conversion of {path.name}")
     return Exchanged(path=Path(file), findings=told)
+
+
+def inspect(path: Path) -> InspectResult:
+    """Say what a model holds, without TensorFlow (see ``importers.exchange``)."""
+    from vitrify.importers.tensorflow.peeking import inspect_model
+
+    return inspect_model(path)

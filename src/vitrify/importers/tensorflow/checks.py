@@ -12,7 +12,7 @@ _SHOWN = 8
 _TABLES = ("HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2", "LookupTableFind", "LookupTableFindV2",
            "LookupTableImportV2", "InitializeTableFromTextFileV2", "AnonymousHashTable")
 _STATES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "ResourceScatterUpdate",
-           "ResourceScatterAdd", "VarHandleOp", "StackV2", "TensorListReserveV2")
+           "ResourceScatterAdd")
 _RAGGED = ("RaggedTensorToTensor", "RaggedTensorToVariant", "RaggedTensorFromVariant", "RaggedGather", "RaggedRange")
 _KINDS = (
     ("tf.table", _TABLES, "looks words up in tables",

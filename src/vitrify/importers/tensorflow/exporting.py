@@ -91,14 +91,14 @@ def freeze(source: TfSource, sizes: Sizes) -> Frozen:
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-    refuse_operators(source.label, tf.compat.v1.GraphDef(), source.inputs, {})
+    held = tf.compat.v1.GraphDef() if source.graph is None else source.graph.as_graph_def()
+    refuse_operators(source.label, held, source.inputs, {})
     shapes = fixed_inputs(source, sizes)
     specs = [tf.TensorSpec(shapes[name], spec.dtype, name=_identifier(name)) for name, spec in source.inputs.items()]
     traced = tf.function(source.function, autograph=False).get_concrete_function(*specs)
     outputs = dict(zip(source.outputs, traced.outputs, strict=True))
-    refuse_operators(source.label, tf.compat.v1.GraphDef(), {}, outputs)
+    refuse_operators(source.label, traced.graph.as_graph_def(), {}, outputs)
     function = convert_variables_to_constants_v2(traced, lower_control_flow=False)
-    refuse_operators(source.label, function.graph.as_graph_def(), {}, {})
     generator = np.random.default_rng(0)
     arrays = [_random(generator, tuple(spec.shape), spec.dtype) for spec in specs]
     wanted = [np.asarray(value) for value in tf.nest.flatten(traced(*map(tf.constant, arrays)))]

@@ -75,7 +75,7 @@ def _saved(path: Path, trust: bool) -> TfSource:
         return [found[output] for output in outputs]
 
     outputs = list(signature.structured_outputs)
-    return TfSource(path.name, function, inputs, outputs, owner=(loaded, signature))
+    return TfSource(path.name, function, inputs, outputs, owner=(loaded, signature), graph=signature.graph)
 
 
 def chosen_signature(path: Path, names: list[str]) -> str:

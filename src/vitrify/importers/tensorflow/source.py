@@ -23,7 +23,8 @@ class TfSource:
     """A model that is to be exported.
 
     ``function`` takes tensors in the order of ``inputs`` and returns a list in the order of ``outputs``. ``inputs`` are
-    TensorSpecs with open extents. ``owner`` keeps the variables alive. ``label`` names the model in messages.
+    TensorSpecs with open extents. ``owner`` keeps the variables alive. ``label`` names the model in messages. ``graph``
+    is what the file holds of it before shapes are fixed, None when that is code.
     """
 
     label: str
@@ -31,6 +32,7 @@ class TfSource:
     inputs: dict[str, Any]
     outputs: list[str]
     owner: Any = None
+    graph: Any = None
     findings: list[Finding] = field(default_factory=list)
 
 
