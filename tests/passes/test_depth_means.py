@@ -20,7 +20,8 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], bool, list[str]]] = {
     "axes dropped": ((1, 6, 5, 24), (3,), False, ["CONV_2D", "RESHAPE"]),
     "rows dropped": ((4, 24), (1,), False, ["FULLY_CONNECTED", "RESHAPE"]),
     "places": ((1, 6, 5, 24), (1, 2), True, ["MEAN"]),
-    "places and channels": ((1, 6, 5, 24), (1, 2, 3), True, ["MEAN"]),
+    "places and channels": ((1, 6, 5, 24), (1, 2, 3), True, ["MEAN", "CONV_2D"]),
+    "rows and channels": ((1, 6, 24), (2, 1), False, ["MEAN", "FULLY_CONNECTED", "RESHAPE"]),
     "real and imaginary part": ((1, 6, 5, 2), (3,), True, ["MEAN"]),
     "everything": ((24,), (0,), True, ["MEAN"]),
 }

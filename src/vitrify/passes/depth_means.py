@@ -20,9 +20,9 @@ class DepthMean(Pass):
 
     Before:  %1 = MEAN(%x, [3])                 axes kept
     After:   %1 = CONV_2D(%x, w, b)             w: float32[1,1,1,channels], all 1 / channels;  b: 0
-    FULLY_CONNECTED where %x is no map. An NPU averages over the places of a map; over the channels of one it does so
-    on the CPU, and over those of a row at an eighth of a convolution's speed. Equal weights lose nothing in int8, and
-    what is added to a variance becomes the bias.
+    FULLY_CONNECTED where %x is no map; a mean over places and channels averages over the places first. An NPU averages
+    over the places of a map; over the channels of one it does so on the CPU, and over those of a row at an eighth of a
+    convolution's speed. Equal weights lose nothing in int8, and what is added to a variance becomes the bias.
     Source: Vela 5.2 SUPPORTED_OPS, MEAN, and its estimates.
     """
 
@@ -31,12 +31,15 @@ class DepthMean(Pass):
     kinds = (ops.Mean,)
 
     def rewrite(self, graph: Graph, node: Node) -> bool:
-        """Replace a mean over the last axis alone."""
+        """Replace a mean over the last axis; one over others as well takes their mean first."""
         x, rank = node.input(0), len(node.input(0).shape)
         if x.dtype is not DType.FLOAT32 or x.is_constant or rank < 2 or not x.size or x.shape[-1] < FEWEST:
             return False
-        if axis_list(node.input(1), rank) != [rank - 1]:
+        axes = axis_list(node.input(1), rank)
+        if axes is None or rank - 1 not in axes:
             return False
+        if len(axes) > 1:
+            x = self._over_places(graph, node, x, sorted(set(axes) - {rank - 1}))
         op, weights = _product(x)
         inputs: list[Tensor | None] = [x, constant(f"{node.name}_weights", weights),
                                        constant(f"{node.name}_bias", np.zeros(1, np.float32))]
@@ -48,6 +51,10 @@ class DepthMean(Pass):
         target = constant(f"{node.name}_shape", np.array(shape, np.int32))
         swap(graph, node, ops.Reshape(new_shape=shape), [kept, target], self.made(node))
         return True
+
+    def _over_places(self, graph: Graph, node: Node, x: Tensor, axes: list[int]) -> Tensor:
+        wanted = constant(f"{node.name}_places", np.array(axes, np.int32))
+        return self.insert(graph, ops.Mean(keep_dims=True), [x, wanted], f"{node.name}_of_places", node, node)
 
 
 def _product(x: Tensor) -> tuple[Operator, Array]:
