@@ -94,6 +94,7 @@ def test_weights_alone_are_told_before_anything_is_loaded(torch_file: TorchFile)
             vt.load(torch_file(name))
 
 
+@pytest.mark.slow
 def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("vision_of_tomorrow.nn.tasks")
     kind = type("DetectionModel", (torch.nn.Linear,), {"__module__": module.__name__})

@@ -124,8 +124,9 @@ def test_refusals_say_what_is_wrong(name: str) -> None:
 
 @pytest.mark.parametrize(("function", "expected"), [
     pytest.param(_branching, "a trace would hold what it read", id="branch"),
-    pytest.param(lambda v: v * int(v.max()), "a trace would hold what it read", id="number"),
-    pytest.param(lambda v: v + torch.rand_like(v), "by tracing gives other values than PyTorch", id="random")])
+    pytest.param(lambda v: v * int(v.max()), "a trace would hold what it read", id="number", marks=pytest.mark.slow),
+    pytest.param(lambda v: v + torch.rand_like(v), "by tracing gives other values than PyTorch", id="random",
+                 marks=pytest.mark.slow)])
 def test_what_no_exporter_writes_right_is_refused(function: Callable[..., Any], expected: str) -> None:
     with pytest.raises(VitrifyError) as caught:
         vt.load(makers.calling(function), (X,))

@@ -55,7 +55,7 @@ PLAIN_PICKLES = {
         "QUInt8Storage",
         "QInt32Storage",
     },
-    "torch.storage": {"UntypedStorage", "TypedStorage", "_load_from_bytes"},
+    "torch.storage": {"UntypedStorage", "TypedStorage"},
     "torch.serialization": {"_get_layout"},
     "torch.nn.parameter": {"Parameter", "Buffer"},
     "torch._utils": {
@@ -76,8 +76,8 @@ PLAIN_PICKLES = {
         "restore_type_tag",
     },
 }
-"""What a pickle of tensors names, by module; ``torch.load`` takes the same with ``weights_only``."""
-PLAIN_PICKLES["torch.storage"].discard("_load_from_bytes")  # unpickles what it is given
+"""What a pickle of tensors names, by module, as ``torch.load`` takes it with ``weights_only``. ``_load_from_bytes`` of
+older files is left out: it unpickles what it is given."""
 
 _NAMESPACES = (
     "aten",
