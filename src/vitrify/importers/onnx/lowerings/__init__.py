@@ -1,11 +1,32 @@
-"""The lowerings, a family of operators per file; importing this package registers those of every file in it."""
+"""The lowerings, a family of operators per file. A file is imported when a model has an operator that it declares.
 
+Which file that is stands in ``files.json``, written by ``python -m vitrify.importers.onnx.lowerings``; a test says when
+it is to be written again. What registers a lowering is its decorator alone.
+"""
+
+from __future__ import annotations
+
+import json
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 
 from vitrify.importers.onnx.registry import LOWERINGS
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+FILES = Path(__file__).with_name("files.json")
 
-__all__ = ["LOWERINGS"]
+__all__ = ["FILES", "LOWERINGS", "declared"]
+
+LOWERINGS.files.update((kind, f"{__name__}.{file}")
+                       for file, kinds in json.loads(FILES.read_bytes()).items() for kind in kinds)
+
+
+def declared() -> dict[str, list[str]]:
+    """Import every file; returns the kinds that each declares."""
+    for module in iter_modules(__path__):
+        if module.name != "__main__":
+            import_module(f"{__name__}.{module.name}")
+    found: dict[str, list[str]] = {}
+    for kind, function in sorted(LOWERINGS.loaded.items()):
+        found.setdefault(function.__module__.rpartition(".")[2], []).append(kind)
+    return dict(sorted(found.items()))
