@@ -6,7 +6,7 @@ BIN := .venv/bin
 # PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
 TORCH ?= yes
 
-.PHONY: demo test test-all lint types docs bench zoo fuzz lock clean
+.PHONY: demo test test-tf test-all lint types docs bench zoo fuzz lock clean
 
 .venv/core: requirements/core.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
@@ -30,6 +30,19 @@ test: .venv/dev           ## the default suite
 
 test-all: .venv/dev       ## everything, the long tests too
 	$(BIN)/pytest -q -n 2 --dist worksteal
+	$(MAKE) test-tf
+
+.cache/tf/venv/complete: requirements/core.lock requirements/dev.lock requirements/tf.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
+	@echo "setting up .cache/tf/venv with $(PYTHON) (once, about 2 GB)"
+	@mkdir -p .cache/tf
+	@test -x .cache/tf/venv/bin/python || $(PYTHON) -m venv .cache/tf/venv
+	@.cache/tf/venv/bin/python -m pip install -q --disable-pip-version-check -r requirements/tf.lock -r requirements/dev.lock
+	@.cache/tf/venv/bin/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+test-tf: .cache/tf/venv/complete          ## TensorFlow's models, in an environment of their own
+	.cache/tf/venv/bin/python -m pytest -q -n 2 --dist worksteal tests/importers/test_tensorflow.py tests/importers/test_tensorflow_files.py
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -43,6 +56,7 @@ docs: .venv/dev
 
 bench: .venv/dev          ## side by side with the peers, each in its own environment
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/growth.py
 
 .cache/zoo/venv/complete: requirements/zoo.txt requirements/torch.lock
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }

@@ -1,4 +1,4 @@
-"""The page that shows the race: docs/benchmarks.md."""
+"""The section of docs/benchmarks.md that shows the race."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sections import put_section
 from table import ROOT
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -17,7 +18,7 @@ SHOWN = {"vitrify": "Vitrify", "onnx2tf": "onnx2tf, direct", "onnx2tf_tensorflow
 
 
 def write_page(outcomes: Sequence[Any]) -> None:
-    """Write the tables."""
+    """Write the tables; other sections of the page stay."""
     models = list(dict.fromkeys(o.model for o in outcomes))
     by_key = {(o.tool, o.model): o for o in outcomes}
     peers = [t for t in SHOWN if t != OURS and any(o.tool == t for o in outcomes)]
@@ -29,7 +30,7 @@ def write_page(outcomes: Sequence[Any]) -> None:
              f"Measured on {os.cpu_count()} cores of {processor()}, Python {platform.python_version()}, Linux. A file "
              "counts only when LiteRT loads and allocates it.", "", "## In short", "", *summary(models, peers, by_key), "",
              "## Model by model", "", *rows(models, peers, by_key), "", *failures(outcomes)]
-    PAGE.write_text("\n".join(lines) + "\n")
+    put_section(PAGE, "race", lines)
 
 
 def processor() -> str:
