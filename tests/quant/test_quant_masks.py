@@ -15,7 +15,7 @@ from vitrify.passes import unroll_sequences
 
 TOKENS = 16
 CAUSAL = np.tril(np.ones((TOKENS, TOKENS), bool))
-LOWEST = {"infinity": -np.inf, "lowest number": np.finfo(np.float32).min, "ten thousand": -1e4}
+LOWEST: dict[str, float] = {"infinity": -np.inf, "lowest number": float(np.finfo(np.float32).min), "ten thousand": -1e4}
 
 
 def masked(form: str, low: float) -> Model:
