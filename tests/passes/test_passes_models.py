@@ -38,7 +38,7 @@ TFLITE = {
     "basic_pitch/nmp.tflite": 161,
     "mediapipe_face/face_detection_short_range.tflite": 73,
     "mediapipe_face/face_detection_full_range_sparse.tflite": 500,
-    "mediapipe_face/iris_landmark.tflite": 169,
+    "mediapipe_face/iris_landmark.tflite": 175,
     "mltk_int8/keyword_spotting_mobilenetv2/keyword_spotting_mobilenetv2.tflite": 67,
     "mltk_int8/anomaly_detection/anomaly_detection.tflite": 14,
     "micro_wakeword_int8/okay_nabu.tflite": 58,

@@ -43,6 +43,7 @@ from vitrify.passes.slices import SliceBefore
 from vitrify.passes.softmax_masks import SoftmaxMask
 from vitrify.passes.static_batch import PinFreeDimensions
 from vitrify.passes.truths import TruthToNumber
+from vitrify.passes.turns import MergeTurns, PatchesByParts
 from vitrify.passes.unroll import Unroll
 
 CLEANUP: tuple[type[Pass], ...] = (
@@ -96,6 +97,8 @@ HEADS: tuple[type[Pass], ...] = (
 
 LEFTOVERS: tuple[type[Pass], ...] = (
     TransposeToReshape,
+    MergeTurns,
+    PatchesByParts,
     RowsByParts,
     FewerAxes,
     Patches,

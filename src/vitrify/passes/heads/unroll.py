@@ -16,7 +16,13 @@ from vitrify.passes.layout.perms import is_identity
 from vitrify.passes.reshapes import reshape_to
 
 MOST_HEADS = 8
-"""More heads than this cost more operators than their TRANSPOSEs do."""
+"""More heads than this cost more operators than their TRANSPOSEs do.
+
+Vela 5.2's estimate for an i.MX93 of one attention, as a batch with TRANSPOSEs and head by head, with DRAM traffic:
+49 tokens in 16 windows, 3 heads of 32: 8.3 ms 41 MB, 7.8 ms 24 MB; 197 tokens, 3 heads of 64: 12.8 ms 67 MB,
+13.1 ms 34 MB; 256 tokens, 8 heads of 32: 32.5 ms 197 MB, 45.9 ms 100 MB; 128 tokens, 12 heads of 32: 12.7 ms 64 MB,
+18.4 ms 31 MB. The products of one head of 32 without windows keep its units less busy.
+"""
 
 
 class UnrollHeads(Pass):
