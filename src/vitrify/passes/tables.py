@@ -44,6 +44,7 @@ from vitrify.passes.softmax_masks import SoftmaxMask
 from vitrify.passes.static_batch import PinFreeDimensions
 from vitrify.passes.truths import TruthToNumber
 from vitrify.passes.turns import MergeTurns, PatchesByParts
+from vitrify.passes.unit_lengths import UnitLength
 from vitrify.passes.unroll import Unroll
 
 CLEANUP: tuple[type[Pass], ...] = (
@@ -132,5 +133,5 @@ FUSION: tuple[type[Pass], ...] = (
 SEQUENCES: tuple[type[Pass], ...] = (Unroll,)
 """What full-integer quantization needs written out."""
 
-INTEGER_FORMS: tuple[type[Pass], ...] = (DepthMean, TruthToNumber, SoftmaxMask)
-"""Forms that cost as much in float, and less in integers on an NPU."""
+INTEGER_FORMS: tuple[type[Pass], ...] = (DepthMean, TruthToNumber, SoftmaxMask, UnitLength)
+"""Forms that cost about as much in float, and less in integers on an NPU."""
