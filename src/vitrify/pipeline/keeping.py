@@ -14,7 +14,7 @@ from vitrify.pipeline.convert import float_model, write_checked
 from vitrify.pipeline.files import called
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.rows import ledger_rows
-from vitrify.pipeline.steps import COMPILABLE, import_findings, is_tflite, kind_of
+from vitrify.pipeline.steps import COMPILABLE, INTEGER_KINDS, import_findings, is_tflite, kind_of
 from vitrify.results import LedgerRow
 
 UNUSED = Finding(code="quant.samples-unused", severity=Severity.INFO,
@@ -32,6 +32,25 @@ def brings_scales(path: Path) -> bool:
     from vitrify.importers.onnx.scaled import has_own_scales
 
     return has_own_scales(path)
+
+
+def refuse_integers(path: Path) -> None:
+    """Refuse to quantize a TFLite file that is quantized already, and say what it is.
+
+    Raises:
+        ModelError: it is.
+    """
+    if not is_tflite(path):
+        return
+    from vitrify import tflite
+
+    found = tflite.contents(tflite.read(path))
+    if found.kind.value in INTEGER_KINDS and found.kind.value != "compiled":
+        raise ModelError.of(
+            "quant.quantized", f"the model is quantized already: {found}", where=str(path),
+            why="its values are rounded to steps; to round them anew can only lose",
+            help=f"take it as it is: vitrify build {path} --target NAME; `vitrify convert` cleans it, values "
+                 "unchanged; to calibrate anew, give the float model that it was made from")
 
 
 def integer_model(source: Path, conversion: ConvertOptions, reporter: Reporter) -> tuple[Model, Ledger]:

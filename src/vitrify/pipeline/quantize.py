@@ -15,7 +15,7 @@ from vitrify.core.words import counted
 from vitrify.pipeline.convert import float_model, write_checked
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import called, destination, existing, refuse_overlap, rename
-from vitrify.pipeline.keeping import UNUSED, brings_scales, write_integers
+from vitrify.pipeline.keeping import UNUSED, brings_scales, refuse_integers, write_integers
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
@@ -75,6 +75,7 @@ def _quantize(source: Path, target: Path, data: DataOptions, quantization: Quant
               shown: Reporter, meter: Meter) -> QuantizeResult:
     if brings_scales(source):
         return _with_own_scales(source, target, data, conversion, shown, meter)
+    refuse_integers(source)
     made = quantize_to(source, target, data, quantization, conversion, shown)
     if quantization.save_recipe is not None:
         from vitrify.quant import save_recipe

@@ -101,6 +101,20 @@ def refuse_compiled(path: Path) -> None:
                             help=f"give the file that it was made from; `vitrify inspect {path}` says what it holds")
 
 
+def has_equal_runs(path: Path) -> bool:
+    """True when a file, run as it is, gives what its float form gives.
+
+    A dynamic-range file rounds its activations as it runs, and LiteRT does not know MediaPipe's custom operators.
+    """
+    if not is_tflite(path):
+        return True
+    from vitrify import tflite
+    from vitrify.passes.known_customs import TRANSPOSED
+
+    model = tflite.read(path)
+    return kind_of(model) != "dynamic-range" and all(node.op.kind != TRANSPOSED for g in model.graphs for node in g)
+
+
 def kind_of(model: Model) -> str:
     """Return the kind of a model, in the words of the command line."""
     from vitrify.tflite import classify

@@ -24,6 +24,7 @@ from vitrify.pipeline.sources import external_files
 from vitrify.pipeline.steps import (
     INTEGER_KINDS,
     calibrate_model,
+    has_equal_runs,
     import_findings,
     import_model,
     is_tflite,
@@ -71,7 +72,7 @@ def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:
         compared = [VERIFY_KEPT] if options.data.given else []
         return [KEEP, PREPARE_INT8, *compared, COMPILE]
     options.data.require("calibration")
-    return calibrated
+    return calibrated if has_equal_runs(options.model) else [unit for unit in calibrated if unit is not VERIFY_FLOAT]
 
 
 def _source(build: Build) -> Path:
@@ -142,7 +143,9 @@ def _convert(build: Build) -> None:
         stage.findings = import_findings(model)
         stage.text = f"{sum(map(len, model.graphs))} nodes from {options.model.name}"
     with build.stage("optimize") as stage:
+        known = len(import_findings(model))
         ledger = unroll_sequences(model, optimize_model(model, options.conversion))
+        stage.findings = import_findings(model)[known:]
         run.record.ledger = ledger_rows(ledger)
         stage.text = f"{sum(map(len, model.graphs))} nodes"
     with build.stage("write float") as stage:
