@@ -56,7 +56,7 @@ class Tensor:
         self.name = name
         self.dtype = dtype
         self.shape: tuple[int, ...] = tuple(int(d) for d in shape)
-        self.data = data
+        self.data = np.asarray(data) if isinstance(data, np.generic) else data   # told apart by address in a file
         self.quantization = quantization
         self.origin = origin
         self.is_variable = is_variable
