@@ -61,15 +61,16 @@ def check(path: Path, model: Callable[[Any], Any], shape: tuple[int, ...], out: 
     result = convert_file(path, out, ConvertOptions())
     assert result.transposes == 0
     assert "WHILE" not in result.operators
-    found = run(out, {"": array})
+    found = run(out, {result.inputs[0].name: array})
     assert decibels(model(array), next(iter(found.values()))) >= LEAST_DB
 
 
 @pytest.mark.parametrize("name", ZOO)
 def test_keras_layers_and_applications(name: str, tmp_path: Path) -> None:
     model = ZOO[name]()
-    model.save(tmp_path / "model.keras")
-    check(tmp_path / "model.keras", lambda x: model(x, training=False), model.inputs[0].shape[1:], tmp_path / "out.tflite")
+    path = tmp_path / "model.keras"
+    model.save(path)
+    check(path, lambda x: model(x, training=False), model.inputs[0].shape[1:], tmp_path / "out.tflite")
 
 
 @pytest.mark.parametrize("form", ["saved", "h5"])
@@ -85,8 +86,8 @@ def test_the_other_formats(form: str, tmp_path: Path) -> None:
     assert any("functional" in name or "conv2d" in name for name in sources)
 
 
-KERAS_2 = ["image_classification", "visual_wake_words", "keyword_spotting", "rock_paper_scissors", "tflite_micro_speech",
-           "tflite_micro_magic_wand", "keyword_spotting_mobilenetv2", "anomaly_detection"]
+KERAS_2 = ["image_classification", "visual_wake_words", "keyword_spotting", "rock_paper_scissors",
+           "tflite_micro_speech", "tflite_micro_magic_wand", "keyword_spotting_mobilenetv2", "anomaly_detection"]
 
 
 @pytest.mark.models
