@@ -1,4 +1,4 @@
-"""TensorFlow's and Keras' files without TensorFlow: which they are, what they hold, what is refused before it starts."""
+"""TensorFlow's and Keras' files without TensorFlow: which they are, what they hold, what is refused."""
 
 from __future__ import annotations
 
