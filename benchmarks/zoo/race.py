@@ -2,8 +2,8 @@
 
     python benchmarks/zoo/race.py [--models NAME ...] [--tools NAME ...] [--runs N] [--again]
 
-A peer's result is kept under .cache/bench/zoo, by its requirements and the model's content, and measured once: TensorFlow
-takes minutes a model. Vitrify is measured anew each time. Afterwards docs/benchmarks.md is written.
+A peer's result is kept under .cache/bench/zoo, by its requirements and the model's content, and measured once:
+TensorFlow takes minutes a model. Vitrify is measured anew each time. Afterwards docs/benchmarks.md is written.
 """
 
 from __future__ import annotations
@@ -81,8 +81,9 @@ def once(tool: str, entry: Entry) -> Outcome:
 
 def looked_at(file: Path) -> dict[str, object]:
     """Count a file's operators, and try whether LiteRT takes it."""
-    script = ("import sys, json; from collections import Counter; from vitrify import tflite; from vitrify.runtimes.prepare "
-              "import prepare; from pathlib import Path; p = Path(sys.argv[1]); m = tflite.read(p); "
+    script = ("import sys, json; from collections import Counter; from vitrify import tflite; "
+              "from vitrify.runtimes.prepare import prepare; from pathlib import Path; p = Path(sys.argv[1]); "
+              "m = tflite.read(p); "
               "c = Counter(n.op.kind for g in m.graphs for n in g); prepare(p); print(json.dumps(c))")
     found = subprocess.run([sys.executable, "-c", script, str(file)], capture_output=True, text=True)
     if found.returncode:

@@ -23,12 +23,13 @@ def write_page(outcomes: Sequence[Any]) -> None:
     by_key = {(o.tool, o.model): o for o in outcomes}
     peers = [t for t in SHOWN if t != OURS and any(o.tool == t for o in outcomes)]
     lines = ["# Conversion beside other tools", "",
-             "ONNX (for litert-torch: the PyTorch module) to float TFLite, the whole process from its start: CPU seconds "
-             "of all its threads and children, and the peak of resident memory. litert-torch builds the module in the "
-             "same process, as its users do. `make zoo bench` measures and writes this page; a peer's figure is measured "
-             "once and kept, Vitrify's is the median of three runs.", "",
+             "ONNX (for litert-torch: the PyTorch module) to float TFLite, the whole process from its start: CPU "
+             "seconds of all its threads and children, and the peak of resident memory. litert-torch builds the module "
+             "in the same process, as its users do. `make zoo bench` measures and writes this page; a peer's figure is "
+             "measured once and kept, Vitrify's is the median of its runs.", "",
              f"Measured on {os.cpu_count()} cores of {processor()}, Python {platform.python_version()}, Linux. A file "
-             "counts only when LiteRT loads and allocates it.", "", "## In short", "", *summary(models, peers, by_key), "",
+             "counts only when LiteRT loads and allocates it.", "", "## In short", "",
+             *summary(models, peers, by_key), "",
              "## Model by model", "", *rows(models, peers, by_key), "", *failures(outcomes)]
     put_section(PAGE, "race", lines)
 
@@ -50,8 +51,9 @@ def summary(models: Iterable[str], peers: Iterable[str], by_key: dict[tuple[str,
             speed = [theirs.cpu_seconds / ours.cpu_seconds for ours, theirs in good]
             memory = [theirs.peak_mb / ours.peak_mb for ours, theirs in good]
             more = [ours.model for ours, theirs in good if ours.transposes > theirs.transposes]
-            lines.append(f"| {SHOWN[peer]} | {len(good)} of {len(pairs)} | {statistics.median(speed):.1f} | {min(speed):.1f} "
-                         f"| {statistics.median(memory):.1f} | {min(memory):.1f} | {', '.join(more) or 'none'} |")
+            lines.append(f"| {SHOWN[peer]} | {len(good)} of {len(pairs)} "
+                         f"| {statistics.median(speed):.1f} | {min(speed):.1f} | {statistics.median(memory):.1f} "
+                         f"| {min(memory):.1f} | {', '.join(more) or 'none'} |")
     return lines
 
 

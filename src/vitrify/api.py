@@ -168,7 +168,8 @@ def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = No
     """
     from vitrify.pipeline.convert import convert_file
 
-    return _named(convert_file(_path(model), _output(output), _conversion(shapes, io_layout, values, dims, trust)), "convert")
+    options = _conversion(shapes, io_layout, values, dims, trust)
+    return _named(convert_file(_path(model), _output(output), options), "convert")
 
 
 def verify(*models: Source, data: str | Path | None = None, samples: int | None = None, random_inputs: bool = False,
@@ -186,7 +187,8 @@ def verify(*models: Source, data: str | Path | None = None, samples: int | None 
     with ExitStack() as stack:
         paths = [stack.enter_context(_file(model)) for model in models]
         given = _data(data, samples, random_inputs, preprocess)
-        return _named(verify_files(paths, given, _conversion(shapes, values=values, dims=dims, trust=trust)), "verify")
+        options = _conversion(shapes, values=values, dims=dims, trust=trust)
+        return _named(verify_files(paths, given, options), "verify")
 
 
 def inspect(path: str | Path) -> InspectResult:
@@ -215,7 +217,8 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     from vitrify.pipeline.build import build_run
     from vitrify.report.html import write_report
 
-    options = BuildOptions(model=_path(model), target=target, conversion=_conversion(shapes, io_layout, values, dims, trust),
+    conversion = _conversion(shapes, io_layout, values, dims, trust)
+    options = BuildOptions(model=_path(model), target=target, conversion=conversion,
                            data=_data(data, samples, random_calibration, preprocess),
                            quantization=QuantizeOptions(least_db=least_db))
     return _named(build_run(options, None if output is None else _path(output), write_report), "build")

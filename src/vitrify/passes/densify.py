@@ -46,7 +46,7 @@ def dense_values(tensor: Tensor) -> Array | None:
     """Return all values of a sparse constant, None when it is no such constant, is damaged, or would grow too much.
 
     The stored values stand in the order of a tree: one level for each dimension, then one for each block, as
-    ``traversal_order`` says. A dense level has every child, a sparse one the children that its segments and indices name.
+    ``traversal_order`` says. A dense level has every child, a sparse one those that its segments and indices name.
     Source: TFLite schema.fbs, SparsityParameters.
     """
     sparsity = tensor.extras.get("sparsity")

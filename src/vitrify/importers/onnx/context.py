@@ -24,7 +24,7 @@ from vitrify.ops.plain import wider
 
 Value = Tensor | Array
 LARGE_BYTES = 2**16
-"""Constants above this are the same when they lie in the same place: comparing their content would cost reading them."""
+"""Constants above this are the same when they lie in the same place: to compare their content is to read them all."""
 
 
 class Poison:

@@ -18,7 +18,7 @@ def run_watched(call: Callable[[], Any], inputs: list[Any]) -> tuple[Any, bool]:
     from torch.utils._pytree import tree_leaves
     from torch.utils.weak import WeakIdKeyDictionary
 
-    class Watch(TorchDispatchMode):
+    class Watch(TorchDispatchMode):  # type: ignore[misc]      # torch is not looked into
         def __init__(self) -> None:
             super().__init__()
             self.reads = False
