@@ -138,7 +138,7 @@ CASES = {
     "conv, depthwise": Case("Conv", [((1, 8, 6, 6), U8), (weights(8, 1, 3, 3), PER_CHANNEL)], WIDE, {"group": 8},
                             kinds=("DEPTHWISE_CONV_2D",)),
     "conv, groups": Case("Conv", [X, (weights(8, 2, 3, 3), PER_CHANNEL)], WIDE, {"group": 2},
-                         kinds=("CONV_2D", "CONV_2D", "CONCATENATION")),
+                         kinds=("CONV_2D",)),
     "conv, unsigned weights": Case("Conv", [X, (weights(8, 4, 3, 3, low=0, dtype=np.uint8), Q(0.004, np.uint8(64)))],
                                    WIDE, kinds=("CONV_2D",)),
     "conv, 16 bits": Case("Conv", [((1, 4, 6, 6), U16), (weights(8, 4, 3, 3), PER_CHANNEL)],

@@ -34,7 +34,7 @@ def static_shapes(
     """
     fix_dims(graph, sizes)
     notes = default_sizes(graph, metadata or {}, sizes)
-    given = _unread(graph) | _by_name(graph, shapes_of(sizes))
+    given = (_unread(graph) if graph.nodes else {}) | _by_name(graph, shapes_of(sizes))
     symbols: dict[str, int] = {}
     for value in graph.inputs:
         for dim, extent in zip(value.dims or (), given.get(value.name, ()), strict=False):

@@ -28,5 +28,7 @@ def declared() -> dict[str, list[str]]:
             import_module(f"{__name__}.{module.name}")
     found: dict[str, list[str]] = {}
     for kind, function in sorted(LOWERINGS.loaded.items()):
-        found.setdefault(function.__module__.rpartition(".")[2], []).append(kind)
+        folder, _, file = function.__module__.rpartition(".")
+        if folder == __name__:               # patterns declare some too, and are always loaded
+            found.setdefault(file, []).append(kind)
     return dict(sorted(found.items()))
