@@ -17,7 +17,7 @@ from onnx_makers import Case, Feed, by_litert, imported, model, saved
 from vitrify.core.errors import ModelError, UnsupportedError, UsageError
 from vitrify.importers import load
 from vitrify.importers.onnx.elements import SMALL_FLOATS
-from vitrify.importers.onnx.tensors import NAMES
+from vitrify.importers.onnx.reading.tensors import NAMES
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NUMBERS = {name: number for number, name in NAMES.items()}

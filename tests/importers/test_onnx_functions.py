@@ -13,7 +13,7 @@ from onnx_makers import by_litert, by_runtime, model, saved
 
 from vitrify.core.errors import ModelError, UnsupportedError
 from vitrify.importers import load
-from vitrify.importers.onnx import functions
+from vitrify.importers.onnx.reading import functions
 
 X = np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4)
 OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]

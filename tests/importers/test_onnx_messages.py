@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-READS = "from vitrify.importers.onnx.messages import model_proto; P = model_proto()"
+READS = "from vitrify.importers.onnx.reading.messages import model_proto; P = model_proto()"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_makers import by_litert, by_runtime, saved, value
 
 from vitrify.importers import load
-from vitrify.importers.onnx import weights
-from vitrify.importers.onnx.messages import model_proto
+from vitrify.importers.onnx.reading import weights
+from vitrify.importers.onnx.reading.messages import model_proto
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((1, 64)).astype(np.float32)

@@ -11,7 +11,7 @@ from graph_maker import Maker, check_kept
 from vitrify import ops
 from vitrify.ir import Model, Tensor
 from vitrify.passes import Runner, optimize
-from vitrify.passes.fewer_reshapes import FewerReshapes
+from vitrify.passes.reshaping.fewer_reshapes import FewerReshapes
 
 
 def dense(m: Maker, x: Tensor, channels: int) -> Tensor:

@@ -13,27 +13,27 @@ from vitrify import ops
 from vitrify.ir import Ledger, Model, Tensor
 from vitrify.ops import Activation, Padding
 from vitrify.passes import Pass, Runner
-from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
-from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
-from vitrify.passes.concats import MergeConcats
-from vitrify.passes.dead_code import DeadCode
-from vitrify.passes.div_no_nan import DivNoNan
-from vitrify.passes.division import DivToRsqrt
-from vitrify.passes.duplicates import Duplicates, SharedConstants
-from vitrify.passes.folding import FoldConstants
-from vitrify.passes.gelu import TanhGelu
-from vitrify.passes.hard_swish import HardSigmoid, HardSwish
-from vitrify.passes.identities import Identities
+from vitrify.passes.cleanup.concats import MergeConcats
+from vitrify.passes.cleanup.dead_code import DeadCode
+from vitrify.passes.cleanup.duplicates import Duplicates, SharedConstants
+from vitrify.passes.cleanup.folding import FoldConstants
+from vitrify.passes.cleanup.identities import Identities
+from vitrify.passes.cleanup.means import MergeReductions
 from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
-from vitrify.passes.leaky_relu import LeakyRelu
-from vitrify.passes.means import MergeReductions
-from vitrify.passes.nearest import PlainNearest
-from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
-from vitrify.passes.reshape_earlier import ReshapeEarlier
-from vitrify.passes.reshape_later import ReshapeLater
-from vitrify.passes.reshapes import MergeReshapes, TransposeToReshape
-from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
-from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
+from vitrify.passes.patterns.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
+from vitrify.passes.patterns.arithmetic import DivToMul, MergeConstants, SubToAdd
+from vitrify.passes.patterns.div_no_nan import DivNoNan
+from vitrify.passes.patterns.division import DivToRsqrt
+from vitrify.passes.patterns.gelu import TanhGelu
+from vitrify.passes.patterns.hard_swish import HardSigmoid, HardSwish
+from vitrify.passes.patterns.leaky_relu import LeakyRelu
+from vitrify.passes.patterns.nearest import PlainNearest
+from vitrify.passes.reshaping.reshape_earlier import ReshapeEarlier
+from vitrify.passes.reshaping.reshape_later import ReshapeLater
+from vitrify.passes.reshaping.reshapes import MergeReshapes, TransposeToReshape
+from vitrify.passes.weights.pads import FusePad, ZeroPadBeforeMaxPool
+from vitrify.passes.weights.scale_order import ScaleAfterOffset, ScaleAfterPad
+from vitrify.passes.weights.scales import FoldScaleAfter, FoldScaleBefore
 
 Build = Callable[[Maker, Tensor], Tensor | tuple[Tensor, ...]]
 

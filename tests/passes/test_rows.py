@@ -12,7 +12,7 @@ from vitrify import ops
 from vitrify.ir import Model
 from vitrify.passes import Runner
 from vitrify.passes.layout.perms import Perm, Shape, permute
-from vitrify.passes.rows import FewerAxes, RowsByParts, simplified
+from vitrify.passes.reshaping.rows import FewerAxes, RowsByParts, simplified
 
 # shape, permutation, what is left of the TRANSPOSE
 CASES: dict[str, tuple[Shape, Perm, list[str]]] = {

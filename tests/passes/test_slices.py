@@ -11,9 +11,9 @@ from vitrify import ops
 from vitrify.ir import Tensor
 from vitrify.ops import Activation
 from vitrify.passes import Runner
-from vitrify.passes.dead_code import DeadCode
-from vitrify.passes.identities import Identities
-from vitrify.passes.slices import SliceBefore
+from vitrify.passes.cleanup.dead_code import DeadCode
+from vitrify.passes.cleanup.identities import Identities
+from vitrify.passes.cleanup.slices import SliceBefore
 
 Build = Callable[[Maker, Tensor], Tensor]
 

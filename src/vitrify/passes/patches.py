@@ -13,8 +13,8 @@ from vitrify.ir.graph import Array
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import constant, only_user, producer, swap
 from vitrify.passes.layout.perms import Shape
-from vitrify.passes.reshapes import reshape_to
-from vitrify.passes.scales import weights_of
+from vitrify.passes.reshaping.reshapes import reshape_to
+from vitrify.passes.weights.scales import weights_of
 
 LONGEST_STEP = 3
 """The largest stride that an Ethos-U convolution has; for longer ones, Vela copies patches or leaves the CPU to it."""

@@ -2,50 +2,50 @@
 
 from __future__ import annotations
 
-from vitrify.passes.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
-from vitrify.passes.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.base import Pass
-from vitrify.passes.broadcasts import ImplicitBroadcast
-from vitrify.passes.centring import CentreFirst, SquareOfDifference
-from vitrify.passes.concats import MergeConcats
-from vitrify.passes.dead_code import DeadCode
+from vitrify.passes.cleanup.broadcasts import ImplicitBroadcast
+from vitrify.passes.cleanup.concats import MergeConcats
+from vitrify.passes.cleanup.dead_code import DeadCode
+from vitrify.passes.cleanup.duplicates import Duplicates, SharedConstants
+from vitrify.passes.cleanup.folding import FoldConstants
+from vitrify.passes.cleanup.identities import Identities
+from vitrify.passes.cleanup.means import MergeReductions
+from vitrify.passes.cleanup.slices import SliceBefore
+from vitrify.passes.cleanup.static_batch import PinFreeDimensions
 from vitrify.passes.depth_means import DepthMean
-from vitrify.passes.div_no_nan import DivNoNan
-from vitrify.passes.division import DivToRsqrt
-from vitrify.passes.duplicates import Duplicates, SharedConstants
-from vitrify.passes.fewer_reshapes import FewerReshapes
-from vitrify.passes.focus import Focus
-from vitrify.passes.folding import FoldConstants
-from vitrify.passes.gelu import TanhGelu
-from vitrify.passes.hard_swish import HardSigmoid, HardSwish
 from vitrify.passes.heads.unroll import UnrollHeads
-from vitrify.passes.identities import Identities
-from vitrify.passes.infinite_sums import InfiniteSums
 from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
 from vitrify.passes.layout.turning import TurnLayout
-from vitrify.passes.leaky_relu import LeakyRelu
-from vitrify.passes.means import MergeReductions
-from vitrify.passes.nan_guards import NanGuards
-from vitrify.passes.nearest import PlainNearest
-from vitrify.passes.pads import FusePad, ZeroPadBeforeMaxPool
 from vitrify.passes.patches import Patches
-from vitrify.passes.pixel_blocks import PixelBlocks
-from vitrify.passes.reshape_earlier import ReshapeEarlier
-from vitrify.passes.reshape_later import ReshapeLater
-from vitrify.passes.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
-from vitrify.passes.rows import FewerAxes, RowsByParts
-from vitrify.passes.scale_order import ScaleAfterOffset, ScaleAfterPad
-from vitrify.passes.scale_to_maker import ScaleToMaker
-from vitrify.passes.scales import FoldScaleAfter, FoldScaleBefore
-from vitrify.passes.shuffle_makers import ShuffleByMaker
-from vitrify.passes.shuffles import ChannelShuffle
-from vitrify.passes.slices import SliceBefore
+from vitrify.passes.patterns.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
+from vitrify.passes.patterns.arithmetic import DivToMul, MergeConstants, SubToAdd
+from vitrify.passes.patterns.centring import CentreFirst, SquareOfDifference
+from vitrify.passes.patterns.div_no_nan import DivNoNan
+from vitrify.passes.patterns.division import DivToRsqrt
+from vitrify.passes.patterns.focus import Focus
+from vitrify.passes.patterns.gelu import TanhGelu
+from vitrify.passes.patterns.hard_swish import HardSigmoid, HardSwish
+from vitrify.passes.patterns.infinite_sums import InfiniteSums
+from vitrify.passes.patterns.leaky_relu import LeakyRelu
+from vitrify.passes.patterns.nan_guards import NanGuards
+from vitrify.passes.patterns.nearest import PlainNearest
+from vitrify.passes.patterns.pixel_blocks import PixelBlocks
+from vitrify.passes.reshaping.fewer_reshapes import FewerReshapes
+from vitrify.passes.reshaping.reshape_earlier import ReshapeEarlier
+from vitrify.passes.reshaping.reshape_later import ReshapeLater
+from vitrify.passes.reshaping.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
+from vitrify.passes.reshaping.rows import FewerAxes, RowsByParts
 from vitrify.passes.softmax_masks import SoftmaxMask
-from vitrify.passes.static_batch import PinFreeDimensions
 from vitrify.passes.truths import TruthToNumber
 from vitrify.passes.turns import MergeTurns, PatchesByParts
 from vitrify.passes.unit_lengths import UnitLength
 from vitrify.passes.unroll import Unroll
+from vitrify.passes.weights.pads import FusePad, ZeroPadBeforeMaxPool
+from vitrify.passes.weights.scale_order import ScaleAfterOffset, ScaleAfterPad
+from vitrify.passes.weights.scale_to_maker import ScaleToMaker
+from vitrify.passes.weights.scales import FoldScaleAfter, FoldScaleBefore
+from vitrify.passes.weights.shuffle_makers import ShuffleByMaker
+from vitrify.passes.weights.shuffles import ChannelShuffle
 
 CLEANUP: tuple[type[Pass], ...] = (
     PinFreeDimensions,      # before folding, so that the ledger names what the folded shapes stand on

@@ -13,8 +13,8 @@ from vitrify.passes.base import Pass
 from vitrify.passes.graphs import RESHAPES, constant, only_user, producer, swap, sweep
 from vitrify.passes.layout.perms import Perm, Shape, inverse, permute
 from vitrify.passes.layout.region import permutation
-from vitrify.passes.reshapes import reshape_to
-from vitrify.passes.rows import SHORTEST_ROW, simplified
+from vitrify.passes.reshaping.reshapes import reshape_to
+from vitrify.passes.reshaping.rows import SHORTEST_ROW, simplified
 
 Movement = tuple[Shape, Perm]
 FEW_AXES = 4

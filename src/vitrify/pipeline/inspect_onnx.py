@@ -85,8 +85,8 @@ def shortened(text: str) -> str:
 
 def _findings(path: Path) -> list[Finding]:
     """What of the file stands in the way of reading it; what is merely not supported is a warning."""
-    from vitrify.importers.onnx.checks import check
-    from vitrify.importers.onnx.reader import read
+    from vitrify.importers.onnx.reading.checks import check
+    from vitrify.importers.onnx.reading.reader import read
 
     try:
         check(read(path).graph)

@@ -29,7 +29,7 @@ def brings_scales(path: Path) -> bool:
     """
     if is_tflite(path):
         return False
-    from vitrify.importers.onnx.scaled import has_own_scales
+    from vitrify.importers.onnx.quantized.scaled import has_own_scales
 
     return has_own_scales(path)
 

@@ -334,7 +334,7 @@ def _illustrate(build: Build) -> None:
 
 def _class_names(model: Path) -> tuple[str, ...]:
     """What an ONNX file's own metadata calls the classes: exporters of detectors write them there."""
-    from vitrify.importers.onnx.reader import metadata
+    from vitrify.importers.onnx.reading.reader import metadata
     from vitrify.tasks.naming import class_names
 
     return () if is_tflite(model) else class_names(metadata(model).get("names", ""))

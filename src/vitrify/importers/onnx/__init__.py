@@ -25,6 +25,6 @@ def match(head: bytes, size: int) -> bool:
 def load(path: Path, sizes: Mapping[str, Sequence[int] | int], values: Mapping[str, Any]) -> Model:
     """Import an ONNX file (see ``vitrify.importers.load``)."""
     from vitrify.importers.onnx.driver import import_model
-    from vitrify.importers.onnx.reader import read
+    from vitrify.importers.onnx.reading.reader import read
 
     return import_model(read(path), sizes, values)

@@ -12,23 +12,23 @@ from msgspec.structs import replace
 import vitrify.ops as ops
 from vitrify.core.errors import InternalError, ModelError, UnsupportedError, VitrifyError
 from vitrify.core.findings import Finding
-from vitrify.importers.onnx.checks import check, needed
 from vitrify.importers.onnx.context import POISON, Context, Poison
 from vitrify.importers.onnx.controls import CONTROL, carry_out
-from vitrify.importers.onnx.dynamic import undo_dynamic
 from vitrify.importers.onnx.elements import graph_dtype, held
 from vitrify.importers.onnx.expansions import EXPANSIONS, expand
 from vitrify.importers.onnx.folds import FOLDS, fold
 from vitrify.importers.onnx.folds.reference import by_reference
-from vitrify.importers.onnx.functions import put_in
 from vitrify.importers.onnx.hints import HINTS
 from vitrify.importers.onnx.lowerings import LOWERINGS
 from vitrify.importers.onnx.patterns import join_patterns
+from vitrify.importers.onnx.quantized.dynamic import undo_dynamic
+from vitrify.importers.onnx.quantized.shifting import shift_unsigned
+from vitrify.importers.onnx.quantized.stepped import wrap_stepped
+from vitrify.importers.onnx.reading.checks import check, needed
+from vitrify.importers.onnx.reading.functions import put_in
+from vitrify.importers.onnx.reading.standard import has_body, standard_body
 from vitrify.importers.onnx.shapes import blamed, constant_inputs, static_shapes
-from vitrify.importers.onnx.shifting import shift_unsigned
 from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, SourceValue
-from vitrify.importers.onnx.standard import has_body, standard_body
-from vitrify.importers.onnx.stepped import wrap_stepped
 from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBinding, Part, Signature, Tensor
 
 SHOWN_NODES = 8

@@ -10,8 +10,8 @@ import numpy as np
 
 from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.core.findings import Finding, Severity
-from vitrify.importers.onnx.checks import needed, reads
 from vitrify.importers.onnx.dims import Sizes, default_sizes, fix_dims, shapes_of, show_dims
+from vitrify.importers.onnx.reading.checks import needed, reads
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceValue
 
 # What the question suggests for an open extent: a common picture size, or a common length.

@@ -13,7 +13,7 @@ from vitrify.passes.graphs import constant, is_dense, sweep
 from vitrify.passes.heads.lanes import integers, shared_shape, single, without
 from vitrify.passes.heads.region import Pick, Region, trace
 from vitrify.passes.layout.perms import is_identity
-from vitrify.passes.reshapes import reshape_to
+from vitrify.passes.reshaping.reshapes import reshape_to
 
 MOST_HEADS = 8
 """More heads than this cost more operators than their TRANSPOSEs do.

@@ -155,8 +155,8 @@ class OnnxRuntime:
         try:
             described: Details = self._call("details")
         except ModelError:
-            from vitrify.importers.onnx.checks import check
-            from vitrify.importers.onnx.reader import read
+            from vitrify.importers.onnx.reading.checks import check
+            from vitrify.importers.onnx.reading.reader import read
 
             check(read(self.path).graph)
             raise

@@ -10,7 +10,7 @@ from vitrify.importers.onnx.bundles import ABSENT, Absent, Bundle
 from vitrify.importers.onnx.context import Poison
 from vitrify.importers.onnx.controls.loops import one_round, spend
 from vitrify.importers.onnx.controls.registry import Walk, control, give, poison
-from vitrify.importers.onnx.joints import joined, parts, pieces, stacked
+from vitrify.importers.onnx.parts.joints import joined, parts, pieces, stacked
 from vitrify.importers.onnx.registry import axis_of
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import SourceNode

@@ -20,7 +20,7 @@ from vitrify.importers.onnx.controls.registry import (
     settled,
     size_of,
 )
-from vitrify.importers.onnx.joints import pieces, stacked
+from vitrify.importers.onnx.parts.joints import pieces, stacked
 from vitrify.importers.onnx.registry import axis_of
 from vitrify.importers.onnx.source import SourceGraph, SourceNode
 from vitrify.ir import Tensor

@@ -12,7 +12,7 @@ import numpy as np
 
 from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding
-from vitrify.importers.onnx.checks import needed
+from vitrify.importers.onnx.reading.checks import needed
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceNode
 
 OPSET = 17

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from vitrify.importers.onnx.folds.registry import folds
-from vitrify.importers.onnx.interpolation import extents
-from vitrify.importers.onnx.resampling import outside_mask, resampled_axes
+from vitrify.importers.onnx.parts.interpolation import extents
+from vitrify.importers.onnx.parts.resampling import outside_mask, resampled_axes
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from vitrify.importers.onnx.folds.registry import axis_at, folds
+from vitrify.importers.onnx.reading.tensors import DTYPES
 from vitrify.importers.onnx.rules import limit, padding, slices, split_sizes
 from vitrify.importers.onnx.source import Array, SourceNode
-from vitrify.importers.onnx.tensors import DTYPES
 
 
 @folds("Concat")

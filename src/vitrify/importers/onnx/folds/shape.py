@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from vitrify.importers.onnx.folds.registry import axes_given, folds
+from vitrify.importers.onnx.reading.tensors import BFLOAT16, DTYPES
 from vitrify.importers.onnx.rules import limit, target_shape
 from vitrify.importers.onnx.source import Array, SourceNode
-from vitrify.importers.onnx.tensors import BFLOAT16, DTYPES
 
 
 @folds("Shape")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from vitrify.importers.onnx.folds.registry import folds
+from vitrify.importers.onnx.reading.tensors import DTYPES
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode
-from vitrify.importers.onnx.tensors import DTYPES
 
 # The weights of cos(0), -cos(x), cos(2x) over one period.
 _WINDOWS: dict[str, Sequence[float]] = {

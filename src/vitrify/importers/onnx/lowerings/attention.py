@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.attending import attend, join_heads, scaled, split_heads
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.window import float_input
-from vitrify.importers.onnx.masks import Band, Mask
+from vitrify.importers.onnx.parts.attending import attend, join_heads, scaled, split_heads
+from vitrify.importers.onnx.parts.masks import Band, Mask
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor

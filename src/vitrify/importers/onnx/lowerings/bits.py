@@ -9,8 +9,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.formulas import cast, number, step
 from vitrify.importers.onnx.lowerings.elementwise import same_types
+from vitrify.importers.onnx.parts.formulas import cast, number, step
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Tensor

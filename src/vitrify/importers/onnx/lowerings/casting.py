@@ -7,9 +7,9 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.elements import SMALL_FLOATS, SMALL_INTEGERS, SmallFloat, graph_dtype
+from vitrify.importers.onnx.reading.tensors import DTYPES, NAMES
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
-from vitrify.importers.onnx.tensors import DTYPES, NAMES
 from vitrify.ir import DType, Tensor
 
 _MANTISSA = 24  # bits of a float32's, the leading one included

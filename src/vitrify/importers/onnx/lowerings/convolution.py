@@ -6,11 +6,11 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.formulas import named, parts, shaped, turned
 from vitrify.importers.onnx.lowerings.window import Window, fitted, float_input, kernel_4d, window_of
+from vitrify.importers.onnx.parts.formulas import named, parts, shaped, turned
+from vitrify.importers.onnx.parts.volumes import depth_taps, from_pictures, joined
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
-from vitrify.importers.onnx.volumes import depth_taps, from_pictures, joined
 from vitrify.ir import Tensor
 from vitrify.ops import Padding
 

@@ -9,9 +9,9 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.lowerings.formula import Formula
 from vitrify.importers.onnx.lowerings.sampling import Sampler
 from vitrify.importers.onnx.lowerings.window import Window, float_input, window_of
+from vitrify.importers.onnx.parts.places import Formula
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Tensor

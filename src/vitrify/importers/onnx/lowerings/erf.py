@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.formulas import power_series, step
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts.formulas import power_series, step
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 

@@ -9,8 +9,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.formula import Formula, computable
 from vitrify.importers.onnx.lowerings.sampling import Sampler
+from vitrify.importers.onnx.parts.places import Formula, computable
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode

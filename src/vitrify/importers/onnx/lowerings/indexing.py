@@ -9,8 +9,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.lowerings.formula import Formula, computable, emit_as, flat_places, indices_within
 from vitrify.importers.onnx.lowerings.joining import sliced
+from vitrify.importers.onnx.parts.places import Formula, computable, emit_as, flat_places, indices_within
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor

@@ -11,9 +11,9 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.formulas import cast, shaped, step
 from vitrify.importers.onnx.lowerings.convolution import convolved
 from vitrify.importers.onnx.lowerings.matmul import multiplied
+from vitrify.importers.onnx.parts.formulas import cast, shaped, step
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor

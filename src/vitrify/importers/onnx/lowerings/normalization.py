@@ -8,9 +8,9 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.formulas import shaped, step
 from vitrify.importers.onnx.lowerings.window import float_input
-from vitrify.importers.onnx.normalizing import affine, normalized
+from vitrify.importers.onnx.parts.formulas import shaped, step
+from vitrify.importers.onnx.parts.normalizing import affine, normalized
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode

@@ -10,8 +10,8 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.core.errors import UnsupportedError
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.formula import computable, emit_as
 from vitrify.importers.onnx.lowerings.indexing import GATHERED
+from vitrify.importers.onnx.parts.places import computable, emit_as
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.formula import Formula, computable
 from vitrify.importers.onnx.lowerings.joining import sliced
+from vitrify.importers.onnx.parts.places import Formula, computable
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode

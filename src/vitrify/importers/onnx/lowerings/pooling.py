@@ -9,11 +9,11 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.window import Window, float_input, window_of
-from vitrify.importers.onnx.pools import averaged, largest, norm, powered, rooted
+from vitrify.importers.onnx.parts.pools import averaged, largest, norm, powered, rooted
+from vitrify.importers.onnx.parts.winners import winners
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import SourceNode
-from vitrify.importers.onnx.winners import winners
 from vitrify.ir import DType, Tensor
 
 _SMALL = (DType.INT8, DType.UINT8)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.formulas import cast, number, step
 from vitrify.importers.onnx.lowerings.elementwise import same_types
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts.formulas import cast, number, step
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor

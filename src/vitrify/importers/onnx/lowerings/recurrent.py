@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.joints import parts
 from vitrify.importers.onnx.lowerings.recurrent_activations import activation_of
 from vitrify.importers.onnx.lowerings.recurrent_fused import fused_lstm, fused_rnn, is_fusable
 from vitrify.importers.onnx.lowerings.recurrent_layer import Kind, Layer, Side, added, halved, layer_of
 from vitrify.importers.onnx.lowerings.unrolling import unroll
+from vitrify.importers.onnx.parts.joints import parts
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor

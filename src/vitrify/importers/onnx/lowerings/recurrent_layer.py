@@ -8,9 +8,9 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.joints import joined, parts, pieces
 from vitrify.importers.onnx.lowerings.recurrent_activations import Named, named
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts.joints import joined, parts, pieces
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Tensor
 

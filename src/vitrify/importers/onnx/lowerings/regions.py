@@ -13,8 +13,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.formula import Formula, bounded, indices_within
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts.places import Formula, bounded, indices_within
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor

@@ -11,12 +11,12 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.interpolation import coordinates, extents, nearest, places, tflite_places
-from vitrify.importers.onnx.lowerings.formula import Formula, bounded, computable, weighed
 from vitrify.importers.onnx.lowerings.indexing import GATHERED
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts.interpolation import coordinates, extents, nearest, places, tflite_places
+from vitrify.importers.onnx.parts.places import Formula, bounded, computable, weighed
+from vitrify.importers.onnx.parts.resampling import Axis, mode_of, outside_mask, resampled_axes
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.resampling import Axis, mode_of, outside_mask, resampled_axes
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Tensor
 

@@ -7,8 +7,8 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts.rotating import cosines, rotated, sines
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.rotating import cosines, rotated, sines
 from vitrify.importers.onnx.source import SourceNode
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.formula import Formula, computable, emit_as, weighed
+from vitrify.importers.onnx.parts.places import Formula, computable, emit_as, weighed
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor

@@ -13,7 +13,7 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.formula import Formula, bounded
+from vitrify.importers.onnx.parts.places import Formula, bounded
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor
 

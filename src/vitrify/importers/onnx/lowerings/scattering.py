@@ -14,8 +14,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.lowerings.formula import Formula, bounded, flat_places, indices_within
 from vitrify.importers.onnx.lowerings.indexing import GATHERED, rows_at
+from vitrify.importers.onnx.parts.places import Formula, bounded, flat_places, indices_within
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Operator, Tensor

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 import vitrify.ops as ops
-from vitrify.importers.onnx.attending import scaled, split_heads
 from vitrify.importers.onnx.context import Context, Value
 from vitrify.importers.onnx.lowerings.gates import swish_of
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts.attending import scaled, split_heads
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor

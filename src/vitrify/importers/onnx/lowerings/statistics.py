@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from vitrify.importers.onnx import normalizing
 from vitrify.importers.onnx.context import Context, Value
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts import normalizing
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.source import SourceNode
 

@@ -9,13 +9,13 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.formulas import named, parts, shaped, spread, turned
 from vitrify.importers.onnx.lowerings.convolution import bias_of
 from vitrify.importers.onnx.lowerings.window import Window, crop_picture, fitted, float_input, kernel_4d
+from vitrify.importers.onnx.parts.formulas import named, parts, shaped, spread, turned
+from vitrify.importers.onnx.parts.volumes import depth_taps, from_pictures, joined
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode
-from vitrify.importers.onnx.volumes import depth_taps, from_pictures, joined
 from vitrify.ir import Tensor
 from vitrify.ops import Padding
 

@@ -9,12 +9,12 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.lowerings.formula import Formula
 from vitrify.importers.onnx.lowerings.joining import sliced
+from vitrify.importers.onnx.parts.places import Formula
+from vitrify.importers.onnx.reading.tensors import DTYPES
 from vitrify.importers.onnx.registry import axis_of, lowering
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import SourceNode
-from vitrify.importers.onnx.tensors import DTYPES
 from vitrify.ir import DType
 
 

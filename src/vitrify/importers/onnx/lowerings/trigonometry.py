@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.formulas import number, step
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts.formulas import number, step
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor

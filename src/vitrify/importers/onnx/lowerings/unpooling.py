@@ -8,8 +8,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.formulas import step
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts.formulas import step
 from vitrify.importers.onnx.registry import lowering
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import SourceNode

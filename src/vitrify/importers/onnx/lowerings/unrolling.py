@@ -8,9 +8,9 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.joints import joined
 from vitrify.importers.onnx.lowerings.joining import sliced
 from vitrify.importers.onnx.lowerings.recurrent_layer import Layer, Side
+from vitrify.importers.onnx.parts.joints import joined
 from vitrify.importers.onnx.source import Array
 from vitrify.ir import Tensor
 from vitrify.ops.cells import Cell, States, in_steps

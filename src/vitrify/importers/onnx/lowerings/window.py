@@ -9,7 +9,7 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
-from vitrify.importers.onnx.formulas import shaped
+from vitrify.importers.onnx.parts.formulas import shaped
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from vitrify.importers.onnx import normalizing
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.window import float_input
+from vitrify.importers.onnx.parts import normalizing
 from vitrify.importers.onnx.patterns.registry import Found, pattern
 from vitrify.importers.onnx.patterns.search import Search
 from vitrify.importers.onnx.registry import lowering

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from vitrify.importers.onnx.reading.tensors import BFLOAT16
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceNode
-from vitrify.importers.onnx.tensors import BFLOAT16
 
 NEAR = 1e-4
 """Relative; constants are stored in float32 or float16."""

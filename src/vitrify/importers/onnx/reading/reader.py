@@ -10,6 +10,8 @@ from typing import Any
 from vitrify.core.errors import ModelError, UnsupportedError, VitrifyError
 from vitrify.core.findings import Finding
 from vitrify.importers.onnx.packed import BITS
+from vitrify.importers.onnx.reading.tensors import DTYPES, NAMES, Array, text, to_array
+from vitrify.importers.onnx.reading.weights import mapped
 from vitrify.importers.onnx.source import (
     AttributeReference,
     FunctionKey,
@@ -20,8 +22,6 @@ from vitrify.importers.onnx.source import (
     SourceValue,
     constant_value,
 )
-from vitrify.importers.onnx.tensors import DTYPES, NAMES, Array, text, to_array
-from vitrify.importers.onnx.weights import mapped
 
 MAX_BYTES = 2**31 - 1  # protobuf's own limit for one message
 OLDEST_OPSET = 7
@@ -71,7 +71,7 @@ def _parse(path: Path) -> tuple[Any, dict[int, Array]]:
     """Return the message, and the initializers' data that stayed in the file, by their number."""
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-    from vitrify.importers.onnx.messages import model_proto
+    from vitrify.importers.onnx.reading.messages import model_proto
 
     def damaged(headline: str) -> VitrifyError:
         return ModelError.of("onnx.damaged", headline, where=str(path), help="export or fetch the model again")

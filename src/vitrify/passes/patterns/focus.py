@@ -8,8 +8,8 @@ from vitrify import ops
 from vitrify.ir import DType, Graph, Node, Tensor
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import constant, producer, swap
-from vitrify.passes.pixel_blocks import TO_FIRST, TO_LAST
-from vitrify.passes.scales import weights_of, with_weights
+from vitrify.passes.patterns.pixel_blocks import TO_FIRST, TO_LAST
+from vitrify.passes.weights.scales import weights_of, with_weights
 
 PARTS = 4
 Place = tuple[int, int]

@@ -7,7 +7,7 @@ from vitrify.ir import Graph, Node, Tensor
 from vitrify.ir.graph import Array
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import RESHAPES, by_constant, constant, only_user, per_channel, producer, swap
-from vitrify.passes.reshapes import reshape_to
+from vitrify.passes.reshaping.reshapes import reshape_to
 
 UNARY = (ops.Relu, ops.Relu6, ops.ReluN1To1, ops.LeakyRelu, ops.Elu, ops.Logistic, ops.Tanh, ops.HardSwish, ops.Gelu,
          ops.Abs, ops.Neg, ops.Sqrt, ops.Rsqrt, ops.Square, ops.Exp, ops.Log)

@@ -9,8 +9,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.formulas import number
 from vitrify.importers.onnx.lowerings.window import Window
+from vitrify.importers.onnx.parts.formulas import number
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Tensor
 

@@ -7,9 +7,9 @@ import numpy as np
 from vitrify import ops
 from vitrify.ir import DType, Exactness, Graph, Node, Tensor
 from vitrify.passes.base import Pass
-from vitrify.passes.division import reciprocal_factor
 from vitrify.passes.graphs import constant, only_user, producer, swap
-from vitrify.passes.signs import greatest_of, is_all_zero, is_non_negative
+from vitrify.passes.patterns.division import reciprocal_factor
+from vitrify.passes.patterns.signs import greatest_of, is_all_zero, is_non_negative
 
 
 class DivNoNan(Pass):

@@ -8,7 +8,7 @@ from vitrify import ops
 from vitrify.ir import Exactness, Graph, Node, Tensor
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import by_constant, constant, only_user, per_channel, scalar, swap
-from vitrify.passes.scales import KINDS
+from vitrify.passes.weights.scales import KINDS
 
 LARGEST_QUOTIENT = 64.0
 """An offset grown by more than this, through a small scale, would cost the sum its precision."""

@@ -7,9 +7,9 @@ import numpy as np
 from vitrify import ops
 from vitrify.ir import DType, Exactness, Graph, Node, Tensor
 from vitrify.ir.graph import Array
-from vitrify.passes.activations import clip_range
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import by_constant, constant, is_close, only_user, scalar, swap
+from vitrify.passes.patterns.activations import clip_range
 
 
 class HardSwish(Pass):

@@ -13,7 +13,7 @@ from vitrify.passes.base import Pass
 from vitrify.passes.graphs import RESHAPES, constant, only_user, producer, swap, sweep
 from vitrify.passes.layout.region import permutation
 from vitrify.passes.layout.rules_axes import axis_list
-from vitrify.passes.scales import weights_of, with_weights
+from vitrify.passes.weights.scales import weights_of, with_weights
 
 IMAGE_RANK = 4
 MOST_CHANNELS = 1024

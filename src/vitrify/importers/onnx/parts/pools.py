@@ -9,8 +9,8 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.formulas import number, step
 from vitrify.importers.onnx.lowerings.window import Window, crop_picture, pad_picture
+from vitrify.importers.onnx.parts.formulas import number, step
 from vitrify.importers.onnx.source import Array
 from vitrify.ir import Tensor
 from vitrify.ops import Padding

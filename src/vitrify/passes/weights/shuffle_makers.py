@@ -9,8 +9,8 @@ from vitrify.ir import Graph, Node
 from vitrify.ir.graph import Array
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import RESHAPES, only_user, producer, swap
-from vitrify.passes.scales import weights_of, with_weights
-from vitrify.passes.shuffles import shuffled
+from vitrify.passes.weights.scales import weights_of, with_weights
+from vitrify.passes.weights.shuffles import shuffled
 
 POINTWISE = (ops.Relu, ops.Relu6, ops.ReluN1To1, ops.Relu0To1, ops.LeakyRelu, ops.Logistic, ops.Tanh, ops.HardSwish,
              ops.Gelu, ops.Elu)

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.importers.onnx.functions import body_of
-from vitrify.importers.onnx.reader import Reader
+from vitrify.importers.onnx.reading.functions import body_of
+from vitrify.importers.onnx.reading.reader import Reader
+from vitrify.importers.onnx.reading.tensors import DTYPES
 from vitrify.importers.onnx.source import SourceFunction, SourceGraph, SourceNode
-from vitrify.importers.onnx.tensors import DTYPES
 from vitrify.ir import Tensor
 
 DEEPEST = 16

@@ -13,7 +13,7 @@ import numpy as np
 
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
-from vitrify.importers.onnx.masks import Mask
+from vitrify.importers.onnx.parts.masks import Mask
 from vitrify.ir import Tensor
 
 RAW, CAPPED, MASKED, WEIGHTS = 0, 1, 2, 3

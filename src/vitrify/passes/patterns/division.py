@@ -6,7 +6,7 @@ from vitrify import ops
 from vitrify.ir import DType, Exactness, Graph, Node, Tensor
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import producer, swap, with_activation
-from vitrify.passes.signs import is_non_negative
+from vitrify.passes.patterns.signs import is_non_negative
 
 
 def reciprocal_factor(one: Pass, graph: Graph, divisor: Tensor, node: Node, *parts: Node | None) -> Tensor:

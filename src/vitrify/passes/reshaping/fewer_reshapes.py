@@ -6,8 +6,8 @@ from vitrify.ir import Graph, Node, Tensor
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import RESHAPES, bypass, sweep
 from vitrify.passes.layout.rule import reshape_node
-from vitrify.passes.reshape_regions import Joining, Stretch, joining, source_of, stretch, unreshaped
-from vitrify.passes.reshapes import reshape_to
+from vitrify.passes.reshaping.reshape_regions import Joining, Stretch, joining, source_of, stretch, unreshaped
+from vitrify.passes.reshaping.reshapes import reshape_to
 
 MOST_NODES = 20_000
 

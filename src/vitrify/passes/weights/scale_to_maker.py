@@ -9,7 +9,7 @@ from vitrify.ir import Exactness, Graph, Node, Tensor
 from vitrify.ir.graph import Array
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import RESHAPES, by_constant, bypass, can_bypass, only_user, scalar, swap
-from vitrify.passes.scales import KINDS, weights_of, with_weights
+from vitrify.passes.weights.scales import KINDS, weights_of, with_weights
 
 MOVES = (*RESHAPES, ops.Transpose)
 PARTS = (ops.Split, ops.SplitV, ops.Slice, ops.StridedSlice, ops.Unpack)

@@ -15,7 +15,7 @@ def has_own_scales(path: Path) -> bool:
     Raises:
         VitrifyError: the file cannot be read.
     """
-    from vitrify.importers.onnx.reader import read
+    from vitrify.importers.onnx.reading.reader import read
 
     return _scales_values(read(path).graph)
 

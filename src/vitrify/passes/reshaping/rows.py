@@ -12,7 +12,7 @@ from vitrify.passes.base import Pass
 from vitrify.passes.graphs import constant, swap
 from vitrify.passes.layout.perms import Perm, Shape, moves_only_ones, permute
 from vitrify.passes.layout.region import permutation
-from vitrify.passes.reshapes import reshape_to
+from vitrify.passes.reshaping.reshapes import reshape_to
 
 MOST_PIECES = 8
 """More slices than this cost more than the TRANSPOSE."""

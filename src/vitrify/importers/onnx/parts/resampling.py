@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vitrify.importers.onnx.interpolation import coordinates, extents, nearest, places, resized_axes
+from vitrify.importers.onnx.parts.interpolation import coordinates, extents, nearest, places, resized_axes
 from vitrify.importers.onnx.source import Array, SourceNode
 
 MAX_WEIGHTS = 2**24

@@ -1,0 +1,1 @@
+"""Operators that exporters write out, put together again; arithmetic in the forms that targets have."""

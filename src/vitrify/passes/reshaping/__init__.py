@@ -1,0 +1,1 @@
+"""Fewer RESHAPEs and cheaper TRANSPOSEs, without changing a value."""

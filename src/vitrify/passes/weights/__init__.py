@@ -1,0 +1,1 @@
+"""What constant weights can take over: scales, biases, paddings, the order of channels."""
