@@ -14,7 +14,7 @@ import schema_models as made
 from vitrify import tflite
 from vitrify.importers import load
 from vitrify.ir import DType, Tensor
-from vitrify.passes.densify import dense_values
+from vitrify.passes.stored.densify import dense_values
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.steps import optimize_model
 from vitrify.tflite.schema import Record

@@ -13,7 +13,7 @@ from scale import examples
 from vitrify import ops
 from vitrify.ir import Model
 from vitrify.passes import Runner, optimize
-from vitrify.passes.patches import LONGEST_STEP, Patches
+from vitrify.passes.weights.patches import LONGEST_STEP, Patches
 
 WHOLE = ["RESHAPE", "CONV_2D", "RESHAPE"]
 ADDED = ["RESHAPE", "CONV_2D", "RESHAPE", "SLICE", "SLICE", "ADD"]

@@ -19,7 +19,7 @@ from vitrify.passes.cleanup.duplicates import Duplicates, SharedConstants
 from vitrify.passes.cleanup.folding import FoldConstants
 from vitrify.passes.cleanup.identities import Identities
 from vitrify.passes.cleanup.means import MergeReductions
-from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
+from vitrify.passes.integers.int8_forms import NegToMul, SquareToMul, SumToMean
 from vitrify.passes.patterns.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
 from vitrify.passes.patterns.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.patterns.div_no_nan import DivNoNan

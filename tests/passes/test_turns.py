@@ -13,7 +13,7 @@ from vitrify import ops
 from vitrify.ir import Model
 from vitrify.passes import Runner, optimize
 from vitrify.passes.layout.perms import Perm, Shape, permute
-from vitrify.passes.turns import MergeTurns, PatchesByParts, combined
+from vitrify.passes.reshaping.turns import MergeTurns, PatchesByParts, combined
 
 
 def unfolded(back: bool, channels: int = 64) -> Model:

@@ -12,11 +12,14 @@ from vitrify.passes.cleanup.identities import Identities
 from vitrify.passes.cleanup.means import MergeReductions
 from vitrify.passes.cleanup.slices import SliceBefore
 from vitrify.passes.cleanup.static_batch import PinFreeDimensions
-from vitrify.passes.depth_means import DepthMean
 from vitrify.passes.heads.unroll import UnrollHeads
-from vitrify.passes.int8_forms import NegToMul, SquareToMul, SumToMean
+from vitrify.passes.integers.depth_means import DepthMean
+from vitrify.passes.integers.int8_forms import NegToMul, SquareToMul, SumToMean
+from vitrify.passes.integers.softmax_masks import SoftmaxMask
+from vitrify.passes.integers.truths import TruthToNumber
+from vitrify.passes.integers.unit_lengths import UnitLength
+from vitrify.passes.integers.unroll import Unroll
 from vitrify.passes.layout.turning import TurnLayout
-from vitrify.passes.patches import Patches
 from vitrify.passes.patterns.activations import ClipToRelu, FuseActivation, Relu0To1ToClip
 from vitrify.passes.patterns.arithmetic import DivToMul, MergeConstants, SubToAdd
 from vitrify.passes.patterns.centring import CentreFirst, SquareOfDifference
@@ -35,12 +38,9 @@ from vitrify.passes.reshaping.reshape_earlier import ReshapeEarlier
 from vitrify.passes.reshaping.reshape_later import ReshapeLater
 from vitrify.passes.reshaping.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
 from vitrify.passes.reshaping.rows import FewerAxes, RowsByParts
-from vitrify.passes.softmax_masks import SoftmaxMask
-from vitrify.passes.truths import TruthToNumber
-from vitrify.passes.turns import MergeTurns, PatchesByParts
-from vitrify.passes.unit_lengths import UnitLength
-from vitrify.passes.unroll import Unroll
+from vitrify.passes.reshaping.turns import MergeTurns, PatchesByParts
 from vitrify.passes.weights.pads import FusePad, ZeroPadBeforeMaxPool
+from vitrify.passes.weights.patches import Patches
 from vitrify.passes.weights.scale_order import ScaleAfterOffset, ScaleAfterPad
 from vitrify.passes.weights.scale_to_maker import ScaleToMaker
 from vitrify.passes.weights.scales import FoldScaleAfter, FoldScaleBefore

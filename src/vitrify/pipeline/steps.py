@@ -109,7 +109,7 @@ def has_equal_runs(path: Path) -> bool:
     if not is_tflite(path):
         return True
     from vitrify import tflite
-    from vitrify.passes.known_customs import TRANSPOSED
+    from vitrify.passes.stored.known_customs import TRANSPOSED
 
     model = tflite.read(path)
     return kind_of(model) != "dynamic-range" and all(node.op.kind != TRANSPOSED for g in model.graphs for node in g)
@@ -125,7 +125,7 @@ def kind_of(model: Model) -> str:
 def optimize_model(model: Model, options: ConvertOptions) -> Ledger:
     """Run the clean-up, layout and fusion passes; a TFLite model with integers in it is only cleaned up, exactly."""
     from vitrify.passes import CLEANUP, Runner, has_steps, optimize
-    from vitrify.passes.stored import STORED
+    from vitrify.passes.stored.table import STORED
 
     kind = "float32" if has_steps(model) else kind_of(model)
     if kind == "compiled":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vitrify.passes.base import Pass
-from vitrify.passes.densify import DenseConstants
-from vitrify.passes.float_weights import FloatWeights
-from vitrify.passes.known_customs import KnownCustoms
+from vitrify.passes.stored.densify import DenseConstants
+from vitrify.passes.stored.float_weights import FloatWeights
+from vitrify.passes.stored.known_customs import KnownCustoms
 
 STORED: tuple[type[Pass], ...] = (
     DenseConstants,
