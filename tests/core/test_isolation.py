@@ -161,7 +161,8 @@ def _pids(path: Path) -> list[int]:
 
 
 PARENT = """
-import sys, threading
+import signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)      # a test run in the background ignores it, and so do children
 sys.path.insert(0, {here!r})
 from vitrify.core.isolation import run_isolated
 def work():

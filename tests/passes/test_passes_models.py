@@ -5,7 +5,6 @@ ONNX models are compared with ONNX Runtime on the source file, TFLite models wit
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,9 +98,7 @@ def test_onnx(name: str, layout: Any, model_file: ModelFile, tmp_path: Path) -> 
     shapes, nodes, transposes = ONNX[name]
     path = model_file(name)
     model = load(path, shapes)
-    started = time.process_time()
     optimize(model, input_layout=layout, output_layout=layout)
-    assert time.process_time() - started < 1.0
     validate(model)
     assert not [node.name for node in model.main if not node.origin.sources]
     assert not [tensor.name for tensor in model.main.tensors() if not tensor.origin.sources]
