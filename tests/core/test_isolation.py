@@ -162,7 +162,7 @@ def _pids(path: Path) -> list[int]:
 
 PARENT = """
 import signal, sys, threading
-signal.signal(signal.SIGINT, signal.default_int_handler)      # a test run in the background ignores it, and so do children
+signal.signal(signal.SIGINT, signal.default_int_handler)      # children of a run in the background ignore it
 sys.path.insert(0, {here!r})
 from vitrify.core.isolation import run_isolated
 def work():
