@@ -82,8 +82,7 @@ def test_the_other_formats(form: str, tmp_path: Path) -> None:
     imported = load(path)
     assert imported.interface is not None
     assert [i.name for i in imported.interface.inputs] == ["x"]
-    sources = {s.name.partition("/")[0] for node in imported.main for s in node.origin.sources}
-    assert any("functional" in name or "conv2d" in name for name in sources)
+    assert any("conv2d" in source.name for node in imported.main for source in node.origin.sources)
 
 
 KERAS_2 = ["image_classification", "visual_wake_words", "keyword_spotting", "rock_paper_scissors",
