@@ -121,6 +121,7 @@ def main() -> int:
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--again", action="store_true", help="measure the peers anew")
+    parser.add_argument("--kept", action="store_true", help="measure no peer: show the results there are")
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     present = [e for e in entries(arguments.models) if e.onnx.exists()]
@@ -129,11 +130,13 @@ def main() -> int:
     outcomes = []
     for entry in present:
         for tool in arguments.tools:
+            if arguments.kept and tool != OURS and not kept(tool, entry).exists():
+                continue
             outcome = raced(tool, entry, arguments.runs, arguments.again)
             outcomes.append(outcome)
             print(f"{entry.name:24} {tool:20} {outcome.cpu_seconds:8.2f} s {outcome.peak_mb:7.0f} MB "
                   f"{outcome.operators:5} ops {outcome.transposes:4} transposes  {outcome.reason}", flush=True)
-    if OURS in arguments.tools and not arguments.models:
+    if OURS in arguments.tools and len(arguments.tools) > 1:
         write_page(outcomes)
     return int(any(o.reason for o in outcomes if o.tool == OURS))
 
