@@ -159,9 +159,9 @@ def compile(model: Source, target: str, output: str | Path) -> CompileResult:
         return _named(compile_file(path, target, _output(output)), "compile")
 
 
-def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,
+def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,
             values: Values | None = None, trust: bool = False, io_layout: Layout = "nhwc") -> ConvertResult:
-    """Convert a model file to float TFLite and write ``output``.
+    """Convert a model to float TFLite and write ``output``; one that ``load`` gave is written as it is.
 
     Raises:
         VitrifyError: the file is no model, something in it is not supported, or ``output`` cannot be written.
@@ -169,7 +169,8 @@ def convert(model: str | Path, output: str | Path, *, shapes: Shapes | None = No
     from vitrify.pipeline.convert import convert_file
 
     options = _conversion(shapes, io_layout, values, dims, trust)
-    return _named(convert_file(_path(model), _output(output), options), "convert")
+    with _file(model) as path:
+        return _named(convert_file(path, _output(output), options), "convert")
 
 
 def verify(*models: Source, data: str | Path | None = None, samples: int | None = None, random_inputs: bool = False,

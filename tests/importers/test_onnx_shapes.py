@@ -148,6 +148,12 @@ BAD: dict[str, tuple[onnx.ModelProto, Shapes, type[VitrifyError], str]] = {
         r"no dimension 'depth'; the named dimensions are 'batch', 'height', 'width'[\s\S]*no dimension 'heigth'",
     ),
     "dimension of nothing": (relu(value("x", PICTURE)), {"batch": 0}, UsageError, r"dimension 'batch' cannot be 0"),
+    "dimension beyond all bounds": (
+        relu(value("x", PICTURE)),
+        {"height": 10**23},
+        UsageError,
+        r"'height' cannot be 1000",
+    ),
     "no names at all": (
         relu(value("x", [1, None])),
         {"n": 1},

@@ -48,6 +48,7 @@ def test_the_whole_way_in_memory(model_file: ModelFile, tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", images)
     model = vt.load(model_file("digits_cnn/digits_cnn.onnx"))
     name = model.interface.inputs[0].name if model.interface else ""
+    assert vt.convert(model, tmp_path / "float.tflite").output == str(tmp_path / "float.tflite")
     int8 = vt.quantize(model, data=tmp_path / "images.npy")
     wanted = vt.run(model_file("digits_cnn/digits_cnn.onnx"), {name: images[0]})
     for form, tolerance in ((model, 1e-4), (int8, 0.2)):

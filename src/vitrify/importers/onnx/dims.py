@@ -12,6 +12,7 @@ from vitrify.importers.onnx.source import SourceGraph, SourceValue
 Sizes = Mapping[str, Sequence[int] | int]
 """What the caller fixes: a sequence is the shape of the input of that name, a number the dimension of that name."""
 MOST_PIXELS = 2**15
+MOST_EXTENT = 2**31 - 1
 SIZE_KEY = "imgsz"
 """Under which exporters of detectors store height and width. Source: Ultralytics' exporter, metadata of its ONNX."""
 
@@ -46,6 +47,9 @@ def _problem(name: str, extent: int, names: Sequence[str], graph: SourceGraph) -
     if extent < 1:
         return Finding(code="dim.extent", headline=f"dimension '{name}' cannot be {extent}; the least is 1",
                        help=f"--dim {name}=1")
+    if extent > MOST_EXTENT:
+        return Finding(code="dim.extent", headline=f"dimension '{name}' cannot be {extent}; a tensor holds at most "
+                                                   f"{MOST_EXTENT:,} elements", help=f"--dim {name}=1")
     if name in names:
         return None
     shown = " ".join(f"'{value.name}' {show_dims(value.dims or ())}" for value in graph.inputs)

@@ -32,6 +32,8 @@ from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, 
 from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBinding, Part, Signature, Tensor
 
 SHOWN_NODES = 8
+MOST_FOLDED_BYTES = 2**31
+"""All constants computed at import together: each stays until the import is over."""
 SIGNATURE = "serving_default"
 UNREAD = -1
 """Position of a source input that the file does not have: a tensor without elements."""
@@ -74,6 +76,7 @@ class _Walk:
         self.context = context
         self.missing: dict[str, list[SourceNode]] = defaultdict(list)
         self.errors: list[VitrifyError] = []
+        self.folded_bytes = 0
 
     def inputs(self, graph: SourceGraph, extents: Mapping[str, tuple[int, ...]]) -> None:
         """Make the graph's input tensors."""
@@ -134,6 +137,15 @@ class _Walk:
             self._poison(node)
         return None
 
+    def _count(self, node: SourceNode, folded: Sequence[Any]) -> None:
+        """Refuse to go on when all that was computed at import fills the memory."""
+        self.folded_bytes += sum(value.nbytes for value in folded if isinstance(value, np.ndarray))
+        if self.folded_bytes > MOST_FOLDED_BYTES:
+            raise node.unsupported(
+                f"what is computed from constants takes more than {MOST_FOLDED_BYTES >> 30} GiB up to here",
+                "leave the constants out of the model, or make them smaller",
+            )
+
     def _lower(self, node: SourceNode, inputs: list[Any]) -> None:
         """Fold a node, lower it, or put in its body; what is known and fits none of these is computed by reference."""
         context, kind = self.context, node.full_kind
@@ -142,6 +154,7 @@ class _Walk:
         try:
             folded = fold(node, inputs) if kind in FOLDS else by_reference(node, inputs) if empty else None
             if folded is not None:
+                self._count(node, folded)
                 return context.bind(node, *folded)
             if kind in LOWERINGS:
                 return LOWERINGS[kind](context, node)

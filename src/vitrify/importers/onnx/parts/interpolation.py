@@ -36,6 +36,8 @@ def extents(node: SourceNode, shape: Sequence[int], inputs: Sequence[Any]) -> tu
     chosen = scales if sizes is None else sizes
     if chosen is None or (scales is not None and sizes is not None) or len(axes) != chosen.size:
         raise node.problem("it needs scales or sizes, one for each axis")
+    if not np.isfinite(chosen).all():
+        raise node.problem(f"its scales are {chosen.tolist()}; they are to be finite numbers")
     result, factors = list(shape), [1.0] * len(shape)
     kept = _kept_ratio(node, [shape[a] for a in axes], chosen.tolist()) if sizes is not None else None
     for axis, value in zip(axes, chosen.tolist(), strict=True):
