@@ -91,7 +91,7 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
         VitrifyError: an operator has no int8 form, or the data does not fit.
     """
     from vitrify import quant, tflite
-    from vitrify.passes import unroll_sequences
+    from vitrify.passes import to_integer_forms
     from vitrify.pipeline.steps import calibrate_model
     from vitrify.pipeline.widening import quantize_enough
     from vitrify.quant.copying import copy_model
@@ -100,7 +100,7 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
     given.require("calibration")
     source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values, trust=trust)
     chosen = recipe or quant.Recipe()
-    unroll_sequences(source := copy_model(source))
+    to_integer_forms(source := copy_model(source))
     with temporary_folder() as folder:
         path = folder / "float.tflite"
         tflite.write(source, path)

@@ -102,7 +102,7 @@ def test_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("vision_of_tomorrow", "vision_of_tomorrow.nn", module.__name__):
         monkeypatch.setitem(sys.modules, name, module)
     torch.save({"model": kind(2, 2)}, tmp_path / "best.pt")
-    with pytest.raises(UsageError, match=r"needs the package vision_of_tomorrow[\s\S]*pip install vision_of_"):
+    with pytest.raises(UsageError, match=r"needs the module vision_of_tomorrow[\s\S]*PYTHONPATH="):
         vt.load(tmp_path / "best.pt", trust=True)
 
 

@@ -9,7 +9,7 @@ from graph_maker import Maker, check_kept, kinds
 import vitrify as vt
 from vitrify import ops
 from vitrify.ir import Model
-from vitrify.passes import INTEGER_FORMS, Runner, unroll_sequences
+from vitrify.passes import INTEGER_FORMS, Runner, to_integer_forms
 
 # shape, axes, axes kept, what comes out
 CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], bool, list[str]]] = {
@@ -48,7 +48,7 @@ def normalized(*shape: int) -> Model:
 
 def test_what_is_added_to_a_variance_is_its_bias() -> None:
     model = normalized(1, 6, 5, 24)
-    check_kept(model, unroll_sequences)
+    check_kept(model, to_integer_forms)
     assert kinds(model) == ["CONV_2D", "SUB", "MUL", "CONV_2D", "RSQRT", "MUL"]
 
 

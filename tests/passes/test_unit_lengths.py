@@ -9,7 +9,7 @@ from graph_maker import Maker, check_kept, kinds
 import vitrify as vt
 from vitrify import ops
 from vitrify.ir import Model
-from vitrify.passes import unroll_sequences
+from vitrify.passes import to_integer_forms
 
 WRITTEN = ["MUL", "FULLY_CONNECTED", "RSQRT", "MUL"]
 
@@ -23,13 +23,13 @@ def network(*shape: int, last: bool = False) -> Model:
 @pytest.mark.parametrize("shape", [(3, 16), (1, 5, 16), (1, 4, 5, 16)], ids=str)
 def test_form(shape: tuple[int, ...]) -> None:
     model = network(*shape)
-    check_kept(model, unroll_sequences)
+    check_kept(model, to_integer_forms)
     assert kinds(model) == [*WRITTEN, "MUL"]
 
 
 def test_the_last_of_a_network_stays() -> None:
     model = network(1, 16, last=True)
-    unroll_sequences(model)
+    to_integer_forms(model)
     assert kinds(model) == ["L2_NORMALIZATION"]
 
 

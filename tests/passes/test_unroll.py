@@ -11,7 +11,7 @@ import vitrify.ops as ops
 from vitrify import tflite
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.ops import Activation
-from vitrify.passes import unroll_sequences
+from vitrify.passes import to_integer_forms
 
 Array = np.ndarray[Any, np.dtype[Any]]
 STEPS, BATCH, DEPTH, HIDDEN = 5, 2, 3, 4
@@ -80,7 +80,7 @@ def test_same_values(name: str) -> None:
     model = MODELS[name]()
     x = noise(*model.main.inputs[0].shape)
     wanted = run(model, x)
-    ledger = unroll_sequences(model)
+    ledger = to_integer_forms(model)
     assert ledger.entries[0].name == "unroll"
     assert not model.main.nodes_of(ops.UnidirectionalSequenceLSTM, ops.UnidirectionalSequenceRNN)
     assert model.main.outputs[0].name == "y"
@@ -89,5 +89,5 @@ def test_same_values(name: str) -> None:
 
 def test_clipped_layer_stays() -> None:
     model = lstm(clip=0.5)
-    assert not unroll_sequences(model).entries
+    assert not to_integer_forms(model).entries
     assert len(model.main) == 1

@@ -10,7 +10,7 @@ import pytest
 import vitrify as vt
 import vitrify.ops as ops
 from vitrify.ir import DType, Graph, Model, Tensor
-from vitrify.passes import unroll_sequences
+from vitrify.passes import to_integer_forms
 
 VALUES: dict[DType, Any] = {DType.INT32: [0, 1, 7, 79], DType.UINT8: [0, 3, 200, 255], DType.INT8: [-9, 0, 1, 100],
                             DType.BOOL: [False, True, True, False]}
@@ -43,5 +43,5 @@ def test_numbers_in_int8(kind: DType, tmp_path: Any) -> None:
 
 def test_a_truth_value_is_a_choice() -> None:
     model = weighed(DType.BOOL)
-    unroll_sequences(model)
+    to_integer_forms(model)
     assert [node.op.kind for node in model.main] == ["SELECT_V2", "MUL"]

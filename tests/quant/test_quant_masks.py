@@ -11,7 +11,7 @@ from quant_graphs import Net
 import vitrify as vt
 import vitrify.ops as ops
 from vitrify.ir import DType, Model, Tensor
-from vitrify.passes import unroll_sequences
+from vitrify.passes import to_integer_forms
 
 TOKENS = 16
 CAUSAL = np.tril(np.ones((TOKENS, TOKENS), bool))
@@ -60,7 +60,7 @@ def test_float_stays(form: str) -> None:
     model = masked(form, LOWEST["lowest number"])
     sample = given(model)
     (wanted,) = vt.run(model, sample).values()
-    unroll_sequences(model)
+    to_integer_forms(model)
     lows = [t.data.min() for node in model.main for t in node.inputs
             if t is not None and t.data is not None and t.dtype is DType.FLOAT32]
     assert min(lows) == -1024
@@ -72,7 +72,7 @@ def test_a_mask_with_other_readers_stays() -> None:
     net = Net(1, 4)
     sums = net.add(ops.Add(), net.x, net.constant(np.array([0, 0, 0, -1e9])))
     model = net.model(net.add(ops.Softmax(beta=1.0), sums), sums)
-    unroll_sequences(model)
+    to_integer_forms(model)
     mask = model.main.nodes[0].input(1).data
     assert mask is not None
     assert mask.min() == np.float32(-1e9)

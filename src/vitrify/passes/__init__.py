@@ -22,7 +22,7 @@ ROUNDS = 6
 Layout = Literal["nhwc", "nchw"]
 
 __all__ = ["CLEANUP", "FUSION", "INTEGER_FORMS", "LAYOUT", "PATTERNS", "Layout", "Pass", "Runner", "has_steps",
-           "optimize", "unroll_sequences"]
+           "optimize", "to_integer_forms"]
 
 
 def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layout = "nhwc") -> Ledger:
@@ -43,7 +43,7 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
         raise
 
 
-def unroll_sequences(model: Model, ledger: Ledger | None = None) -> Ledger:
+def to_integer_forms(model: Model, ledger: Ledger | None = None) -> Ledger:
     """Bring an optimized model into the form that full-integer quantization needs, in place; inputs and outputs stay.
 
     Sequence operators are written out step by step: the steps have integer kernels of every kind, and ranges for each

@@ -131,13 +131,13 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
     """
     from vitrify import tflite
     from vitrify.data.binding import identity_interface
-    from vitrify.passes import unroll_sequences
+    from vitrify.passes import to_integer_forms
 
     data.require("calibration")
     recipe = quantization.effective()
     with temporary_folder() as folder, shared_child():
         model, ledger = float_model(source, conversion, reporter)
-        unroll_sequences(model, ledger)
+        to_integer_forms(model, ledger)
         told = [*import_findings(model), *data.findings(model.interface or identity_interface(model))]
         between = Path(folder) / f"{source.stem}_float.tflite"
         tflite.write(model, between)

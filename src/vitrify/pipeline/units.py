@@ -135,7 +135,7 @@ def _data_key(build: Build) -> object:
 
 def _convert(build: Build) -> None:
     from vitrify import tflite
-    from vitrify.passes import unroll_sequences
+    from vitrify.passes import to_integer_forms
 
     run, options = build.run, build.options
     with build.stage("import") as stage:
@@ -144,7 +144,7 @@ def _convert(build: Build) -> None:
         stage.text = f"{sum(map(len, model.graphs))} nodes from {options.model.name}"
     with build.stage("optimize") as stage:
         known = len(import_findings(model))
-        ledger = unroll_sequences(model, optimize_model(model, options.conversion))
+        ledger = to_integer_forms(model, optimize_model(model, options.conversion))
         stage.findings = import_findings(model)[known:]
         run.record.ledger = ledger_rows(ledger)
         stage.text = f"{sum(map(len, model.graphs))} nodes"

@@ -80,10 +80,11 @@ def _cannot_load(path: str, error: Exception) -> VitrifyError:
         package = error.name.partition(".")[0]
         return UsageError.of(
             "torch.package",
-            f"'{path}' needs the package {package}, which is not installed",
+            f"'{path}' needs the module {package}, which Python does not find",
             where=path,
             why="a pickled module names the classes that it was made of",
-            help=f"pip install {package}",
+            help=f"if {package} is code of yours, say where it is: PYTHONPATH=FOLDER vitrify ...; "
+            f"if it is a package that you know, install it",
         )
     return ModelError.of(
         "torch.load",
