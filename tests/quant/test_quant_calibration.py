@@ -15,7 +15,7 @@ from vitrify.data import open_samples, random_samples
 from vitrify.data.binding import identity_interface
 from vitrify.ir import Model
 from vitrify.quant import Recipe, Statistics, quantize
-from vitrify.quant.observe import watches
+from vitrify.quant.calibration.observe import watches
 from vitrify.runtimes.litert.calibrate import calibrate, calibrate_here
 from vitrify.tflite import write
 

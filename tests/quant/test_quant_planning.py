@@ -10,8 +10,8 @@ from quant_graphs import Net, kinds, noise, run, sqnr, statistics_of
 import vitrify.ops as ops
 from vitrify.ir import Model, Tensor
 from vitrify.quant import Override, Recipe, Statistics, quantize
+from vitrify.quant.calibration.statistics import TensorStatistics
 from vitrify.quant.planning import plan
-from vitrify.quant.statistics import TensorStatistics
 
 
 def seen(**ranges: tuple[float, float]) -> Statistics:

@@ -10,9 +10,9 @@ from quant_graphs import Array, Net, noise, run, sqnr, statistics_of
 import vitrify.ops as ops
 from vitrify.ir import Model, Tensor
 from vitrify.quant import Recipe, quantize
-from vitrify.quant.moments import Moments, is_looked_at, moments_of
-from vitrify.quant.rounding import round_weights
+from vitrify.quant.calibration.moments import Moments, is_looked_at, moments_of
 from vitrify.quant.scales import quantize_weights, weight_scales
+from vitrify.quant.weights.rounding import round_weights
 
 Make = Callable[[Net, Tensor], Tensor]
 

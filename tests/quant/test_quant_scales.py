@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vitrify.quant.ranges import least_error
+from vitrify.quant.calibration.ranges import least_error
+from vitrify.quant.calibration.statistics import Histogram, Range
 from vitrify.quant.scales import (
     BIAS_HIGH,
     activation_scale,
@@ -17,7 +18,6 @@ from vitrify.quant.scales import (
     quantize_weights,
     weight_scales,
 )
-from vitrify.quant.statistics import Histogram, Range
 
 REALS = st.floats(-1e6, 1e6, allow_nan=False, width=32)
 

@@ -10,7 +10,7 @@ import vitrify.ops as ops
 from vitrify.ir import Model, Tensor
 from vitrify.ir.validation import validate
 from vitrify.quant.copying import copy_model
-from vitrify.quant.unjoining import unjoin_cuts
+from vitrify.quant.outputs.unjoining import unjoin_cuts
 
 
 def cut(net: Net, tensor: Tensor, axis: int, *sizes: int) -> list[Tensor]:

@@ -65,7 +65,7 @@ def test_samples_of_a_calibration_are_independent(tmp_path: Path) -> None:
     optimize(model)
     tflite.write(model, file)
     read = tflite.read(file)
-    from vitrify.quant.observe import watches
+    from vitrify.quant.calibration.observe import watches
 
     assert read.interface is not None
     watched = [w for w in watches(read.main, Recipe()) if w.tensor.producer is not None]

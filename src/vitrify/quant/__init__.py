@@ -1,8 +1,8 @@
 """Quantization: a recipe, statistics from calibration, a plan, and its application."""
 
+from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.engine import QuantizeResult, quantize, refuse_unquantizable
 from vitrify.quant.recipe import Override, Recipe, format_recipe, load_recipe, parse_recipe, save_recipe
-from vitrify.quant.statistics import Range, Statistics
 
 __all__ = ["Override", "QuantizeResult", "Range", "Recipe", "Statistics", "format_recipe", "load_recipe",
            "parse_recipe", "quantize", "refuse_unquantizable", "save_recipe"]

@@ -9,11 +9,11 @@ import numpy as np
 
 from vitrify.ir import DType, Graph, Node, Operator, Quantization, Tensor
 from vitrify.ops import Quantize
-from vitrify.quant.bias_correction import shift
+from vitrify.quant.forms.wide import without_pot
 from vitrify.quant.planning import Plan, Weights
 from vitrify.quant.rules import makes_real, roles
 from vitrify.quant.scales import covered, quantize_bias, quantize_weights
-from vitrify.quant.wide import without_pot
+from vitrify.quant.weights.bias_correction import shift
 
 Array = np.ndarray[Any, np.dtype[Any]]
 PASS = "quantize"

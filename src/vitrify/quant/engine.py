@@ -13,22 +13,22 @@ from vitrify.ir.ledger import Exactness
 from vitrify.ir.naming import make_names_unique
 from vitrify.ir.validation import validate
 from vitrify.ops import Dequantize, Quantize
-from vitrify.quant.amplitudes import PASS as AMPLITUDES
-from vitrify.quant.amplitudes import use_amplitudes
 from vitrify.quant.applying import apply
 from vitrify.quant.boundary import convert_boundary
+from vitrify.quant.calibration.observe import watches
+from vitrify.quant.calibration.statistics import Statistics
 from vitrify.quant.copying import copy_model
-from vitrify.quant.observe import watches
-from vitrify.quant.pixels import pixel_inputs
+from vitrify.quant.forms.amplitudes import PASS as AMPLITUDES
+from vitrify.quant.forms.amplitudes import use_amplitudes
+from vitrify.quant.forms.pixels import pixel_inputs
+from vitrify.quant.forms.preparing import fold_half_weights
+from vitrify.quant.forms.wide import wide_nodes, write_out
+from vitrify.quant.outputs.splitting import split_outputs
+from vitrify.quant.outputs.unjoining import unjoin_cuts
 from vitrify.quant.planning import Plan, natural_ranges, plan
-from vitrify.quant.preparing import fold_half_weights
 from vitrify.quant.reach import reach_findings
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import roles, rule_of, touches_reals
-from vitrify.quant.splitting import split_outputs
-from vitrify.quant.statistics import Statistics
-from vitrify.quant.unjoining import unjoin_cuts
-from vitrify.quant.wide import wide_nodes, write_out
 
 SHOWN = 20
 """How many nodes of one operator a refusal names."""

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from vitrify.ir import Quantization, Tensor
+from vitrify.quant.calibration.statistics import Range
 from vitrify.quant.scales import activation_scale, wide_scale
-from vitrify.quant.statistics import Range
 
 NOTHING = Range(0.0, 0.0)
 

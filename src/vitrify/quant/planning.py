@@ -10,18 +10,18 @@ import numpy as np
 
 from vitrify.ir import Graph, Node, Quantization, Tensor
 from vitrify.ops import Add, FullyConnected, Logistic, PadV2, Sub
-from vitrify.quant.bias_correction import input_means
-from vitrify.quant.calibrators import Calibrators, node_names
+from vitrify.quant.calibration.calibrators import Calibrators, node_names
+from vitrify.quant.calibration.observe import keys
+from vitrify.quant.calibration.ranges import constant_range, range_of
+from vitrify.quant.calibration.saturation import FLAT, is_score, needed
+from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.groups import Group, Groups
-from vitrify.quant.observe import keys
-from vitrify.quant.ranges import constant_range, range_of
 from vitrify.quant.recipe import Recipe
-from vitrify.quant.rounding import round_weights
 from vitrify.quant.rules import Roles, fixed_output, is_real, keeps_values, roles, shared_inputs
-from vitrify.quant.saturation import FLAT, is_score, needed
 from vitrify.quant.scalars import Scalars, align_scalars, bias_for
 from vitrify.quant.scales import covered, levels_left, weight_scales
-from vitrify.quant.statistics import Range, Statistics
+from vitrify.quant.weights.bias_correction import input_means
+from vitrify.quant.weights.rounding import round_weights
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import Graph, Node, Tensor
 from vitrify.ops import Div, Log, Reshape, Rsqrt, Slice, Split, SplitV, Squeeze, StridedSlice, Transpose
-from vitrify.quant.observe import keys
+from vitrify.quant.calibration.observe import keys
+from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.planning import natural_ranges
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import is_real
 from vitrify.quant.scales import LEVELS, levels_left
-from vitrify.quant.statistics import Range, Statistics
 
 CUTS = (Slice, StridedSlice, Split, SplitV, Reshape, Squeeze, Transpose)
 """Operators that cut or move values and change none."""

@@ -14,10 +14,10 @@ import numpy as np
 
 from vitrify.ir import Graph, Node, Quantization, Tensor
 from vitrify.ops import Add, Conv2D, DepthwiseConv2D, FullyConnected, Mul, Pad, Sub
+from vitrify.quant.calibration.statistics import Range
 from vitrify.quant.groups import Group, Groups
 from vitrify.quant.rules import roles
 from vitrify.quant.scales import INT8_HIGH, INT8_LOW, LEVELS, SMALLEST_WIDTH, covered
-from vitrify.quant.statistics import Range
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

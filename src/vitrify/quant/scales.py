@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vitrify.ir.quantization import Quantization
-from vitrify.quant.statistics import Range
+from vitrify.quant.calibration.statistics import Range
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

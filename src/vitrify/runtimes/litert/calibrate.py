@@ -22,12 +22,12 @@ from vitrify.core.progress import ProgressCallback
 from vitrify.data.binding import identity_interface, to_file_inputs
 from vitrify.data.samples import Samples
 from vitrify.ir import Interface, Model
+from vitrify.quant.calibration.observe import Watch, observe, watches
+from vitrify.quant.calibration.statistics import Statistics
 from vitrify.quant.copying import model_around
 from vitrify.quant.engine import nan_finding, refuse_unquantizable
-from vitrify.quant.observe import Watch, observe, watches
-from vitrify.quant.preparing import fold_half_weights
+from vitrify.quant.forms.preparing import fold_half_weights
 from vitrify.quant.recipe import Recipe
-from vitrify.quant.statistics import Statistics
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

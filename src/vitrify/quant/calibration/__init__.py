@@ -1,0 +1,1 @@
+"""What is observed while samples run, and the ranges that are made of it."""

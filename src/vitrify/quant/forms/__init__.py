@@ -1,0 +1,1 @@
+"""Rewrites of the float graph that its integer form needs."""

@@ -1,0 +1,1 @@
+"""Parts of very different range that meet in one tensor, and how they are taken apart."""

@@ -1,0 +1,192 @@
+"""Outputs that join parts of very different range are taken apart, so that each part gets a scale of its own.
+
+One scale over boxes of 0..640 beside scores of 0..1 has a step of 2.5, and every score is rounded to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from vitrify.core.findings import Finding, Severity
+from vitrify.data.binding import identity_interface
+from vitrify.ir import DType, Graph, Interface, Ledger, LedgerEntry, Model, Node, OutputBinding, Part, Tensor
+from vitrify.ops import Concatenation, Reshape, Transpose
+from vitrify.quant.calibration.statistics import Range, Statistics
+from vitrify.quant.outputs.hosting import Tail, collisions, find_tail, host_program
+from vitrify.quant.outputs.joins import Join, axis_after, fewest_levels, find_join, parts_of, reshaped_axis
+from vitrify.quant.planning import natural_ranges
+from vitrify.quant.recipe import Recipe
+from vitrify.quant.scales import LEVELS
+
+PASS = "split-outputs"
+
+
+@dataclass
+class _Work:
+    """What is found and done while the outputs are gone through."""
+
+    model: Model
+    ranges: Mapping[Tensor, Range]
+    recipe: Recipe
+    findings: list[Finding] = field(default_factory=list)
+    tails: dict[int, Tail] = field(default_factory=dict)
+    parted: int = 0
+
+
+def split_outputs(model: Model, statistics: Statistics, recipe: Recipe, ledger: Ledger) -> list[Finding]:
+    """Take the outputs apart whose parts would lose their levels; returns a finding for each such output.
+
+    An output that is only joined becomes one output for each part. One that is computed from its parts, as decoded
+    boxes are, is cut before that arithmetic, which becomes the host program. The interface keeps how the source's
+    output is made up either way. With ``outputs = "keep"`` nothing changes.
+    """
+    graph = model.main
+    work = _Work(model, natural_ranges(graph, statistics, recipe), recipe)
+    before = len(graph)
+    for position, output in enumerate(graph.outputs):
+        _look_at(work, position, output)
+    if work.tails:
+        interface = model.interface or identity_interface(model)
+        model.interface = msgspec.structs.replace(interface, host=host_program(work.tails, graph.outputs))
+    graph.remove_dead()
+    if work.parted:
+        ledger.add(LedgerEntry(name=PASS, summary="outputs of mixed range taken apart, a scale each",
+                               changes=work.parted, nodes_before=before, nodes_after=len(graph)))
+    if work.tails:
+        moved = sum(len(t.nodes) for t in work.tails.values())
+        ledger.add(LedgerEntry(name="host-tail", summary="last arithmetic moved behind the file's outputs, in float",
+                               changes=moved, nodes_before=before, nodes_after=len(graph)))
+    return work.findings
+
+
+def _look_at(work: _Work, position: int, output: Tensor) -> None:
+    """Take one output apart if its parts collide."""
+    graph = work.model.main
+    tail = find_tail(graph, output)
+    found = collisions(tail, work.ranges, work.recipe.split_levels)
+    if not found:
+        return
+    node, tensor, left = min(found, key=lambda one: one[2])
+    split = work.recipe.outputs == "split"
+    if split and tail.computes and tail.is_movable and _can_host(work.model):
+        _replace_output(work.model, position, tail.sources)
+        work.tails[position] = tail
+        done = (f"the file gives out {_names(tail.sources)}; the {len(tail.nodes)} operators after them are "
+                "computed in float when Vitrify runs the file")
+    else:
+        parts = _part(work, position, output) if split else 0
+        work.parted += parts > 0
+        done = f"it was taken apart into {parts} outputs with a scale each, joined when Vitrify runs the file" \
+            if parts else ""
+    work.findings.append(_finding(output, node, tensor, left, work.ranges, done))
+
+
+def _can_host(model: Model) -> bool:
+    return model.interface is None or model.interface.host is None
+
+
+def _names(tensors: Sequence[Tensor]) -> str:
+    return ", ".join(f"'{t.name}'" for t in tensors)
+
+
+def _replace_output(model: Model, position: int, tensors: Sequence[Tensor]) -> None:
+    """Give out several tensors where there was one: the first in its place, the others at the end."""
+    if model.interface is None:
+        model.interface = identity_interface(model)
+    outputs = list(model.main.outputs)
+    free = len(outputs)
+    outputs[position] = tensors[0]
+    model.main.set_outputs([*outputs, *tensors[1:]])
+    for signature in model.signatures:
+        for name in [n for n, p in signature.outputs.items() if signature.graph == 0 and p == position]:
+            del signature.outputs[name]
+            signature.outputs |= {f"{name}_{i}": position if i == 0 else free + i - 1 for i in range(len(tensors))}
+
+
+def _part(work: _Work, position: int, output: Tensor) -> int:
+    """Turn a joined output into parts; returns how many, 0 when its layout does not allow it."""
+    join = find_join(output)
+    model, graph = work.model, work.model.main
+    if join is None or not all(m in work.ranges for m in join.members):
+        return 0
+    ranges = [work.ranges[m] for m in join.members]
+    parts = parts_of(ranges)
+    if fewest_levels(ranges) >= work.recipe.split_levels or len(parts) < 2:
+        return 0
+    interface = model.interface or identity_interface(model)
+    sizes = [sum(m.shape[join.axis] for m in join.members[p]) for p in parts]
+    bindings = [_rebind(b, position, join, sizes, len(graph.outputs)) for b in interface.outputs]
+    if any(b is None for b in bindings):
+        return 0
+    _replace_output(model, position, [_part_output(graph, join, join.members[part]) for part in parts])
+    model.interface = Interface(inputs=interface.inputs, outputs=tuple(b for b in bindings if b is not None),
+                                source_format=interface.source_format, host=interface.host)
+    return len(parts)
+
+
+def _rebind(binding: OutputBinding, position: int, join: Join, sizes: Sequence[int], free: int) -> OutputBinding | None:
+    """Bind a source output to the parts of the file's output; None when its layout does not allow it."""
+    if all(p.position != position for p in binding.parts):
+        return binding
+    if len(binding.parts) != 1:
+        return None
+    old = binding.parts[0]
+    shape = join.output.shape
+    axis = join.output_axis
+    if old.perm:
+        shape, axis = tuple(shape[p] for p in old.perm), old.perm.index(axis)
+    final: int | None = axis
+    if old.shape:
+        final = reshaped_axis(shape, old.shape, axis)
+    if final is None:
+        return None
+    positions = [position, *range(free, free + len(sizes) - 1)]
+    parts = [Part(position=p, perm=old.perm, scale=old.scale, shape=_with(old.shape, final, n) if old.shape else ())
+             for p, n in zip(positions, sizes, strict=True)]
+    return msgspec.structs.replace(binding, parts=tuple(parts), axis=final)
+
+
+def _with(shape: Sequence[int], axis: int, extent: int) -> tuple[int, ...]:
+    return (*shape[:axis], extent, *shape[axis + 1:])
+
+
+def _part_output(graph: Graph, join: Join, members: Sequence[Tensor]) -> Tensor:
+    """Make the output of one part: its members joined, then moved as the whole output was."""
+    last = join.chain[-1] if join.chain else join.node
+    tensor = members[0]
+    if len(members) > 1:
+        origin = join.node.origin.by(PASS)
+        last = graph.add(Concatenation(axis=join.axis), list(members), origin=origin, after=last,
+                         name=f"{join.node.name}_of_{members[0].name}")
+        tensor = last.output
+    axis = join.axis
+    for step in join.chain:
+        last = _repeat(graph, step, tensor, axis, last)
+        tensor, axis = last.output, axis_after(step, axis) or 0
+    return tensor
+
+
+def _repeat(graph: Graph, step: Node, tensor: Tensor, axis: int, after: Node) -> Node:
+    origin, name = step.origin.by(PASS), f"{step.name}_of_{tensor.name}"
+    if isinstance(step.op, Transpose):
+        return graph.add(step.op, [tensor, step.input(1)], origin=origin, name=name, after=after)
+    target = _with(step.output.shape, axis_after(step, axis) or 0, tensor.shape[axis])
+    wanted = Tensor(f"{name}_shape", DType.INT32, (len(target),), data=np.array(target, np.int32))
+    return graph.add(Reshape(new_shape=target), [tensor, wanted], origin=origin, name=name, after=after)
+
+
+def _finding(output: Tensor, node: Node, tensor: Tensor, left: float, ranges: Mapping[Tensor, Range],
+             done: str) -> Finding:
+    name = str(output.origin) if output.origin.sources else output.name
+    listed = ", ".join(f"'{t.name}' [{ranges[t].low:.4g}, {ranges[t].high:.4g}]" for t in node.inputs
+                       if t is not None and t in ranges)
+    return Finding(code="range.collision", severity=Severity.INFO if done else Severity.WARNING,
+                   headline=f"output '{name}' mixes very different ranges: '{tensor.name}' would be left with "
+                            f"{max(1, round(left))} of {LEVELS} levels",
+                   where=f"{node.op.kind} '{node.name}' of {listed}",
+                   why=f"an int8 tensor has one scale; {done or 'it was left as it is'}",
+                   help="" if done else "use outputs = \"split\" in the recipe")

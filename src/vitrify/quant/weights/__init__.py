@@ -1,0 +1,1 @@
+"""How constant weights and biases become integers."""
