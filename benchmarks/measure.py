@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import threading
 import time
@@ -57,11 +58,16 @@ def resident_bytes(pids: list[int]) -> int:
 
 
 def measure(command: list[str], cwd: Path, timeout: float = 1800) -> Measurement:
-    """Run ``command`` to its end; a command over ``timeout`` seconds is killed and has status -9."""
+    """Run ``command`` to its end; a command over ``timeout`` seconds is killed with its children and has status -9.
+
+    The folder of its program comes first in PATH, as in an activated environment: tools call others by their names.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "",
+                   "PATH": os.pathsep.join((str(Path(command[0]).parent), os.environ["PATH"]))}
     process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
+                               errors="replace", env=environment, start_new_session=True)
     peak, stop = 0, threading.Event()
 
     def watch() -> None:
@@ -74,7 +80,7 @@ def measure(command: list[str], cwd: Path, timeout: float = 1800) -> Measurement
     try:
         output, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
     stop.set()
     watcher.join()

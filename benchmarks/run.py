@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -129,10 +131,19 @@ def run_steps(steps: Steps, work: Path) -> Measurement:
                        max(r.peak_bytes for r in results), results[-1].status, results[-1].output)
 
 
+ERROR = re.compile(r"^([\w.]*(Error|Exception|Interrupt)\b|error\[|[\w./-]+: error)")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
 def last_line(result: Measurement) -> str:
-    """Return what a failed command said last."""
-    lines = [line for line in result.output.splitlines() if line.strip()]
-    return lines[-1][:160] if lines else f"status {result.status}"
+    """Return the error of a failed command: the last exception with what explains it, else what it said last."""
+    if result.status < 0:
+        return f"ended by signal {signal.Signals(-result.status).name}"
+    lines = [line.strip() for line in COLOUR.sub("", result.output).splitlines() if line.strip()]
+    at = next((k for k in range(len(lines) - 1, -1, -1) if ERROR.match(lines[k])), len(lines) - 1)
+    if at < 0:
+        return f"status {result.status}"
+    return " ".join(lines[at:at + 2])[:240]
 
 
 def fix_shape(case: Case, output: Path) -> None:
