@@ -31,8 +31,8 @@ from race_page import write_page
 from run import VITRIFY, last_line, peer
 
 RESULTS = ROOT / ".cache" / "bench" / "zoo"
-SECONDS = 400
-"""After which a tool is stopped."""
+CPU_SECONDS, SECONDS = 400, 1800
+"""CPU seconds and seconds after which a tool is stopped."""
 REVISION = 1
 """To be raised when tools are run in another way: kept results of another revision are measured again."""
 OURS = "vitrify"
@@ -70,11 +70,11 @@ def once(tool: str, entry: Entry) -> Outcome:
     """Run a tool on a model in a folder of its own."""
     with tempfile.TemporaryDirectory(dir=RESULTS) as folder:
         words, pattern = command(tool, entry, Path(folder))
-        done = measure(words, Path(folder), SECONDS)
+        done = measure(words, Path(folder), SECONDS, CPU_SECONDS)
         used = (tool, entry.name, round(done.cpu_seconds, 3), round(done.peak_bytes / 1e6, 1))
         written = next(iter(Path(folder).glob(pattern)), None)
-        if done.status == -9 and done.wall_seconds >= SECONDS:
-            return Outcome(*used, reason=f"stopped after {SECONDS} s")
+        if done.wall_seconds >= SECONDS or done.cpu_seconds >= CPU_SECONDS:
+            return Outcome(*used, reason=f"stopped after {CPU_SECONDS} CPU seconds")
         if written is None:
             return Outcome(*used, reason=last_line(done))
         return Outcome(*used, **looked_at(written))
