@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+MOST_SOURCES = 64
+"""Kept of one origin, half from each end: what a chain of thousands has become must not carry them all at every step."""
+
 
 class Source(NamedTuple):
     """One node or tensor of the user's file: its name there, and its operator there ('' for a tensor)."""
@@ -36,9 +39,11 @@ class Origin(NamedTuple):
 
 
 def join(origins: Iterable[Origin], by: str = "") -> Origin:
-    """Join several origins into one, each source once, in order of first appearance."""
+    """Join several origins into one, each source once, in order of first appearance; of very many, both ends."""
     listed = list(origins)
     sources = tuple(dict.fromkeys(s for o in listed for s in o.sources))
+    if len(sources) > MOST_SOURCES:
+        sources = sources[: MOST_SOURCES // 2] + sources[-(MOST_SOURCES // 2) :]
     passes = tuple(dict.fromkeys(p for o in listed for p in o.passes))
     joined = Origin(sources, passes)
     return joined.by(by) if by else joined

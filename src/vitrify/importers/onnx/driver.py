@@ -194,7 +194,7 @@ class _Walk:
     def outputs(self, graph: SourceGraph) -> None:
         """Give the graph its outputs under their ONNX names, each a tensor of its own made by a node."""
         context = self.context
-        outputs: list[Tensor] = []
+        outputs: dict[Tensor, None] = {}
         for value in graph.outputs:
             found = context.values[value.name]
             if not isinstance(found, Tensor | np.ndarray):
@@ -217,7 +217,7 @@ class _Walk:
                 context.begin(SourceNode("Identity", "", [], [value.name], {}))
                 tensor = context.emit(ops.Reshape(new_shape=tensor.shape), [tensor, np.array(tensor.shape, np.int32)])
             context.claim_name(tensor, value.name)
-            outputs.append(tensor)
+            outputs[tensor] = None
         context.graph.set_outputs(outputs)
         context.graph.remove_dead()
 

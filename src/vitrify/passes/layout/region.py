@@ -41,7 +41,7 @@ def flood(seed: Tensor, perm: Perm) -> Region:
     while waiting:
         tensor = waiting.popleft()
         reached = [(user, Anchor(False, index, region.perms[tensor])) for user, index in tensor.uses]
-        if tensor.producer is not None:
+        if tensor.producer is not None and tensor.producer not in region.refused:
             place = tensor.producer.outputs.index(tensor)
             reached.append((tensor.producer, Anchor(True, place, region.perms[tensor])))
         for node, anchor in reached:
