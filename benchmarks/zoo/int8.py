@@ -278,7 +278,8 @@ def section(width: str, members: list[tuple[Entry, Row]]) -> list[str]:
     for family, heading in FAMILIES.items():
         some = [(e, r) for e, r in members if e.family == family]
         if some:
-            lines += [f"### {heading}", "", "| model | operators | float | 16 bit | QUANTIZE | dB | reference | XNNPACK | "
+            lines += [f"### {heading}", "",
+                      "| model | operators | float | 16 bit | QUANTIZE | dB | reference | XNNPACK | "
                       "NPU |", "|---|---:|---:|---:|---:|---|---:|---:|---|", *(shown(e, r) for e, r in some), ""]
     return lines
 
