@@ -70,6 +70,7 @@ GOOD: dict[str, tuple[onnx.ModelProto, Shapes, list[tuple[int, ...]], int]] = {
         [(3, 5), (2, 3, 5)],
         0,
     ),
+    "a dimension and a shape that agree": (relu(value("x", ["N", 3])), {"x": [2, 3], "N": 2}, [(2, 3)], 0),
     "a dimension and a shape": (
         relu(value("x", ["N", "T"]), value("y", [2, "N", "L"])),
         {"x": [2, 7], "L": 4},
@@ -146,6 +147,19 @@ BAD: dict[str, tuple[onnx.ModelProto, Shapes, type[VitrifyError], str]] = {
         {"depth": 3, "heigth": 8},
         UsageError,
         r"no dimension 'depth'; the named dimensions are 'batch', 'height', 'width'[\s\S]*no dimension 'heigth'",
+    ),
+    "a dimension against a shape": (
+        relu(value("x", PICTURE)),
+        {"x": [1, 3, 32, 48], "batch": 2, "width": 64},
+        UsageError,
+        r"--dim batch=2 and --shape x=1,3,32,48 contradict[\s\S]*say --shape x=2,3,32,48"
+        r"[\s\S]*--dim width=64 and --shape x=1,3,32,48 contradict[\s\S]*dimension 3 of 'x' is 'width'",
+    ),
+    "a dimension against the only shape": (
+        relu(value("x", ["N", 3])),
+        {"": [1, 3], "N": 2},
+        UsageError,
+        r"--dim N=2 and --shape 1,3 contradict",
     ),
     "dimension of nothing": (relu(value("x", PICTURE)), {"batch": 0}, UsageError, r"dimension 'batch' cannot be 0"),
     "dimension beyond all bounds": (

@@ -61,14 +61,26 @@ def test_open_dimensions_are_fixed_by_name(torch_file: TorchFile) -> None:
     assert f"dimension 0 of 'image' ({shape[0]}) is 1" in told.headline
 
 
+def test_a_dimension_against_a_shape(torch_file: TorchFile) -> None:
+    path = torch_file("dynamic.pt2")
+    height = str(vt.inspect(path).inputs[0].shape[2])
+    with pytest.raises(UsageError, match=rf"--dim {height}=48 and --shape image=1,3,40,32 contradict"):
+        vt.load(path, dims={height: 48}, shapes={"image": (1, 3, 40, 32)})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "more", "text"), [
     ("small.pt2", {"shapes": {"image": (1, 3, 48, 48)}}, r"does not fit input 'image' of small.pt2"),
-    ("small.pt2", {"dims": {"width": 3}}, r"small.pt2 has no dimension named 'width'; it has none that is open"),
+    ("small.pt2", {"dims": {"width": 3}}, r"no dimension 'width'; none is open in this program"),
+    ("small.pt2", {"shapes": {"image": (1, 32, 32)}}, r"\[1,32,32\] does not fit .* it is \[1,3,32,32\]"),
+    ("dynamic.pt2", {"dims": {"batch": 3}},
+     r"no dimension 'batch'; the open ones are 's\d+' \(dimension 0 of 'image'\)[\s\S]*--shape image=N,3,N,32"),
+    ("dynamic.pt2", {"shapes": {"image": (1, 3, 96, 32)}},
+     r"not exported for image \[1,3,96,32\]: it needs dimension 2 of 'image' to be at most 64\n"),
     ("script.pt", {}, r"does not say which shape its input 'image' has"),
-    ("script.pt", {"dims": {"width": 3}}, r"script.pt has no dimension named 'width'"),
+    ("script.pt", {"dims": {"width": 3}}, r"no dimension 'width'; those of TorchScript"),
     ("script.pt", {"shapes": {"x": (1, 3)}}, r"there is no input 'x'; the inputs are 'image'"),
-    ("script.pt", {"shapes": {"": (1, 4, 32, 32)}}, r"script.pt does not run on image \[1, 4, 32, 32\]"),
+    ("script.pt", {"shapes": {"": (1, 4, 32, 32)}}, r"script.pt does not run on image \[1,4,32,32\]"),
     ("weights.pt", {"trust": True}, r"holds 9 tensors of weights, and no network that they belong to"),
 ])
 def test_refusals_say_what_helps(name: str, more: dict[str, object], text: str, torch_file: TorchFile) -> None:

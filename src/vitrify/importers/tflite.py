@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrify.core.errors import UsageError
+from vitrify.importers.sizes import unknown_dimension
 from vitrify.ir import Model
 
 IDENTIFIER = b"TFL3"
@@ -52,8 +53,8 @@ def _check_sizes(model: Model, path: Path, sizes: Mapping[str, Sequence[int] | i
             if name == BATCH and model.interface is not None and model.interface.source_format == "tensorflow" \
                     and all(t.shape[:1] == (shape,) for t in model.main.inputs):
                 continue
-            raise UsageError.of("dim.unknown", f"there is no dimension '{name}': those of a TFLite file have no names",
-                                where=str(path), help="convert the source model again with --dim")
+            raise UsageError([unknown_dimension(name, "those of a TFLite file have no names", str(path),
+                                                help="convert the source model again with --dim")])
         if name not in known:
             raise UsageError.of(
                 "shape.unknown-input",

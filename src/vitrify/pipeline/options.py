@@ -41,8 +41,10 @@ class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
         """
         both = [name for name in self.dims if name in self.shapes]
         if both:
-            raise UsageError.of("call.dim", f"'{both[0]}' is given as an input's shape and as a dimension",
-                                where="--dim", help=f"leave --dim {both[0]} out: the shape says all")
+            name = both[0]
+            one, other = f"--dim {name}={self.dims[name]}", f"--shape {name}={','.join(map(str, self.shapes[name]))}"
+            raise UsageError.of("dim.conflict", f"{one} and {other} contradict each other: '{name}' is an input or a "
+                                "dimension, not both", where=f"{one}, {other}", help="leave one of them out")
         return {**self.shapes, **self.dims}
 
 

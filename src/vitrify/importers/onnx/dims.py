@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding, Severity
 from vitrify.importers.onnx.source import SourceGraph, SourceValue
+from vitrify.importers.sizes import Sizes, conflicts, show_dims, unknown_dimension
 
-Sizes = Mapping[str, Sequence[int] | int]
-"""What the caller fixes: a sequence is the shape of the input of that name, a number the dimension of that name."""
 MOST_PIXELS = 2**15
 MOST_EXTENT = 2**31 - 1
 SIZE_KEY = "imgsz"
@@ -31,11 +30,12 @@ def fix_dims(graph: SourceGraph, sizes: Sizes) -> None:
     """Put numbers in the place of the named dimensions, in every input that uses them.
 
     Raises:
-        UsageError: no input has a dimension of that name, or the number is below 1; lists all of them.
+        UsageError: no input has a dimension of that name, the number is below 1, or a shape says another; lists all.
     """
     dims = dims_of(sizes)
     names = list(dict.fromkeys(d for value in graph.inputs for d in value.dims or () if isinstance(d, str)))
     problems = [p for name, extent in dims.items() if (p := _problem(name, extent, names, graph)) is not None]
+    problems += conflicts({value.name: value.dims for value in graph.inputs}, sizes)
     if problems:
         raise UsageError(problems)
     for value in graph.inputs if dims else ():
@@ -54,13 +54,7 @@ def _problem(name: str, extent: int, names: Sequence[str], graph: SourceGraph) -
         return None
     shown = " ".join(f"'{value.name}' {show_dims(value.dims or ())}" for value in graph.inputs)
     known = f"the named dimensions are {', '.join(map(repr, names))}" if names else "no input has a named dimension"
-    return Finding(code="dim.unknown", where=f"inputs {shown}", headline=f"there is no dimension '{name}'; {known}",
-                   help="fix a dimension without a name through the shape of its input: --shape NAME=N,N,...")
-
-
-def show_dims(dims: Sequence[int | str | None]) -> str:
-    """Print dimensions as they stand in the file."""
-    return f"[{','.join(str(d) if d is not None else '?' for d in dims)}]"
+    return unknown_dimension(name, known, f"inputs {shown}")
 
 
 def default_sizes(graph: SourceGraph, metadata: Mapping[str, str], sizes: Sizes) -> list[Finding]:

@@ -10,9 +10,10 @@ import numpy as np
 
 from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.core.findings import Finding, Severity
-from vitrify.importers.onnx.dims import Sizes, default_sizes, fix_dims, shapes_of, show_dims
+from vitrify.importers.onnx.dims import default_sizes, fix_dims, shapes_of
 from vitrify.importers.onnx.reading.checks import needed, reads
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceValue
+from vitrify.importers.sizes import Sizes, show_dims
 
 # What the question suggests for an open extent: a common picture size, or a common length.
 _PICTURE, _LENGTH = 320, 128

@@ -17,9 +17,10 @@ import numpy as np
 
 from vitrify.core.errors import UnsupportedError, VitrifyError
 from vitrify.core.findings import Finding, Severity
+from vitrify.importers.sizes import Sizes
 from vitrify.importers.tensorflow.checks import refuse_operators
 from vitrify.importers.tensorflow.renaming import rename_onnx, rename_tflite
-from vitrify.importers.tensorflow.source import Sizes, TfSource, fixed_inputs
+from vitrify.importers.tensorflow.source import TfSource, fixed_inputs
 
 Arrays = list[np.ndarray[Any, np.dtype[Any]]]
 LEAST_DB = 60.0

@@ -9,12 +9,12 @@ from typing import Any
 
 from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.core.findings import Finding, Severity
+from vitrify.importers.sizes import Sizes, conflicts, unknown_dimension
 
 MOST_ELEMENTS = 1 << 28
 """Of an input: 1 GB of float32."""
 BATCH = "batch"
 """What --dim calls the first dimension of every input: dimensions have no names in TensorFlow."""
-Sizes = Mapping[str, Sequence[int] | int]
 _PICTURE, _LENGTH = 224, 128
 
 
@@ -75,8 +75,8 @@ def _given(source: TfSource, sizes: Sizes) -> dict[str, tuple[int, ...]]:
     for name, size in sizes.items():
         if isinstance(size, int):
             if name != BATCH:
-                problems.append(Finding(
-                    code="dim.unknown", headline=f"there is no dimension '{name}'; TensorFlow's have no names",
+                problems.append(unknown_dimension(
+                    name, "TensorFlow's have no names", source.label,
                     help=f"the first dimension is --dim {BATCH}=N; fix others by the shape of their input: "
                          f"--shape {names[0] if names else 'NAME'}=N,N,..."))
             continue
@@ -84,9 +84,28 @@ def _given(source: TfSource, sizes: Sizes) -> dict[str, tuple[int, ...]]:
         problem = _misfit(target, size, source.inputs.get(target), listed)
         problems += [problem] if problem else []
         given[target] = tuple(size)
+    problems += _fixed_batch(source, sizes)
+    problems += conflicts({name: _dims(spec) for name, spec in source.inputs.items()}, sizes)
     if problems:
         raise UsageError(problems)
     return given
+
+
+def _fixed_batch(source: TfSource, sizes: Sizes) -> list[Finding]:
+    """A finding when the caller says another batch than the model fixes."""
+    held = {name: spec.shape.as_list()[0] for name, spec in source.inputs.items() if spec.shape.rank}
+    batch = sizes.get(BATCH)
+    if not isinstance(batch, int) or not held or {None, batch} & set(held.values()):
+        return []
+    name, own = next(iter(held.items()))
+    return [Finding(code="shape.fixed", where=f"--dim {BATCH}={batch}",
+                    headline=f"the model fixes dimension 0 of '{name}' at {own}, --dim {BATCH} says {batch}",
+                    help="another size needs another model")]
+
+
+def _dims(spec: Any) -> list[str | None]:
+    """The dimensions by name: only the first has one."""
+    return [BATCH, *[None] * (spec.shape.rank - 1)] if spec.shape.rank else []
 
 
 def _misfit(name: str, size: Sequence[int], spec: Any, listed: str) -> Finding | None:

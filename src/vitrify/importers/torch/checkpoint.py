@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from vitrify.core.errors import UnsupportedError
-from vitrify.importers.torch.examples import Sizes, example_inputs
+from vitrify.importers.sizes import Sizes
+from vitrify.importers.torch.examples import example_inputs
 from vitrify.importers.torch.memory import required_names
 from vitrify.importers.torch.source import TorchSource
 from vitrify.importers.torch.ultralytics import from_ultralytics, is_ultralytics, make_ready

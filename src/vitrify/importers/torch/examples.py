@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.core.findings import Finding
+from vitrify.importers.sizes import Sizes, unknown_dimension
 
-Sizes = Mapping[str, Sequence[int] | int]
 MOST_ELEMENTS = 1 << 30
 """Elements of one example input; more is a slip of the pen, or a hostile file."""
 
@@ -53,13 +53,8 @@ def example_inputs(label: str, inputs: Sequence[str], sizes: Sizes) -> dict[str,
     shapes = shapes_given(label, inputs, sizes)
     dims = [name for name, size in sizes.items() if isinstance(size, int)]
     if dims:
-        raise UsageError.of(
-            "shape.unknown-dim",
-            f"{label} has no dimension named '{dims[0]}'",
-            where=label,
-            why="this format has no named dimensions",
-            help="say whole shapes with --shape",
-        )
+        known = "those of TorchScript and pickled modules have no names"
+        raise UsageError([unknown_dimension(name, known, label, help="say whole shapes with --shape") for name in dims])
     missing = [name for name in inputs if name not in shapes]
     if missing:
         raise UnsupportedError(

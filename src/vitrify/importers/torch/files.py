@@ -9,9 +9,10 @@ from pathlib import Path
 
 from vitrify.core.errors import ModelError, UsageError, VitrifyError
 from vitrify.core.findings import Finding
+from vitrify.importers.sizes import Sizes
 from vitrify.importers.torch.checking import refuse_unsafe
 from vitrify.importers.torch.checkpoint import from_pickle
-from vitrify.importers.torch.examples import Sizes, example_inputs
+from vitrify.importers.torch.examples import example_inputs
 from vitrify.importers.torch.exporting import Export, export_by
 from vitrify.importers.torch.guard import NotTrustedError, arm
 from vitrify.importers.torch.memory import required_names

@@ -8,7 +8,7 @@ from typing import Any
 
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding
-from vitrify.importers.torch.examples import Sizes
+from vitrify.importers.sizes import Sizes
 from vitrify.importers.torch.examples import example_inputs as made_up
 from vitrify.importers.torch.program import from_program
 from vitrify.importers.torch.source import TorchSource

@@ -39,6 +39,7 @@ _TYPE_WORDS = {
     "BFloat16Storage": "bfloat16",
     "DoubleStorage": "float64",
 }
+_NUMBER, _PRODUCT = re.compile(r"Integer\((-?\d+)\)"), re.compile(r"\bMul\(([\w*-]+), ([\w*-]+)\)")
 _FORWARD = re.compile(r"def forward\(self: (?P<owner>[\w.]+)(?P<arguments>[^)]*)\) -> (?P<result>[^:]+):")
 
 
@@ -148,7 +149,10 @@ def _rows(arguments: list[Any], values: Any) -> list[TensorRow]:
 
 
 def _extent(size: Any) -> int | str:
-    return int(size["as_int"]) if "as_int" in size else SYMBOL_WRITTEN_OUT.sub(r"\1", size["as_expr"]["expr_str"])
+    if "as_int" in size:
+        return int(size["as_int"])
+    text = SYMBOL_WRITTEN_OUT.sub(r"\1", size["as_expr"]["expr_str"])
+    return _PRODUCT.sub(r"\1*\2", _NUMBER.sub(r"\1", text))
 
 
 def _elements(sizes: list[Any]) -> int:

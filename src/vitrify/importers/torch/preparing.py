@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from vitrify.core.errors import UnsupportedError
 from vitrify.core.findings import Finding, Severity
+from vitrify.importers.sizes import show_dims
 from vitrify.importers.torch.outputs import is_plain, named_outputs
 from vitrify.importers.torch.quiet import first_line, quiet
 from vitrify.importers.torch.source import TorchSource
@@ -17,6 +19,8 @@ from vitrify.importers.torch.tainting import run_watched
 _VARIANTS = (-1.0, 0.25)
 """Factors of the example inputs for further trials: a trace holds one way through the module's Python code, so other
 values have to give what PyTorch gives too."""
+_EXTENT = re.compile(r"(\w+)\.size\(\)\[(\d+)\]")
+_SIGNS = {"<=": "at most", ">=": "at least", "<": "below", ">": "above", "==": "equal to", "!=": "other than"}
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,16 @@ def _run(source: TorchSource, *, watched: bool = False) -> Any:
             )
             return found
     except Exception as error:  # the module's own, whatever they are
-        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in source.inputs.items())
+        shapes = ", ".join(f"{name} {show_dims(tensor.shape)}" for name, tensor in source.inputs.items())
+        demand = _demand(error)
+        if demand:
+            raise UnsupportedError.of(
+                "torch.range",
+                f"{source.label} was not exported for {shapes}: it needs {demand}",
+                where=source.label,
+                why="a program computes rightly only for the shapes that it was exported for",
+                help="give such a shape, or export the program again with a wider torch.export.Dim",
+            ) from error
         raise UnsupportedError.of(
             "torch.run",
             f"{source.label} does not run on {shapes}: {first_line(error)}",
@@ -151,6 +164,20 @@ def _run(source: TorchSource, *, watched: bool = False) -> Any:
             why=f"{type(error).__name__}; to export is to run once",
             help="check the inputs: --shape or example_inputs says others",
         ) from error
+
+
+def _demand(error: Exception) -> str:
+    """The condition of a program that does not hold, in words; empty when the error tells of none.
+
+    Source: PyTorch, torch/export/_unlift.py: an AssertionError "Guard failed: " with Python code.
+    """
+    mark, _, code = first_line(error).partition("Guard failed: ")
+    if mark or not code or not isinstance(error, AssertionError):
+        return ""
+    text = _EXTENT.sub(r"dimension \2 of '\1'", code)
+    for sign, word in _SIGNS.items():
+        text = text.replace(f" {sign} ", f" to be {word} ")
+    return text
 
 
 def _flattened(source: TorchSource) -> TorchSource:

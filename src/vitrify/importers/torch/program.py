@@ -7,7 +7,8 @@ from typing import Any
 
 from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.core.findings import Finding, Severity
-from vitrify.importers.torch.examples import Sizes, random_tensor, shapes_given
+from vitrify.importers.sizes import Sizes, conflicts, show_dims, unknown_dimension
+from vitrify.importers.torch.examples import random_tensor, shapes_given
 from vitrify.importers.torch.source import Dim, TorchSource
 
 _TRAINING = {
@@ -101,17 +102,29 @@ class _Extents:
         self.values: dict[str, int] = dict(self.dims)
         self.chosen: dict[str, str] = {}
         self._lowest = {str(symbol): found.lower for symbol, found in program.range_constraints.items()}
-        symbols = {str(extent) for value in known.values() for extent in value.shape if not isinstance(extent, int)}
-        for name in self.dims:
-            if name not in symbols:
-                raise UsageError.of(
-                    "shape.unknown-dim",
-                    f"{label} has no dimension named '{name}'; it has "
-                    f"{', '.join(sorted(map(repr, symbols))) or 'none that is open'}",
-                    where=label,
-                )
+        problems = [*self._unknown(), *conflicts({name: self._stands(name) for name in known}, sizes)]
+        if problems:
+            raise UsageError(problems)
         for name, shape in shapes_given(label, list(known), sizes).items():
             self._take(name, shape)
+
+    def _stands(self, name: str) -> list[Dim]:
+        """The dimensions of an input as the program declares them."""
+        return [extent if isinstance(extent, int) else str(extent) for extent in self.known[name].shape]
+
+    def _unknown(self) -> list[Finding]:
+        """Findings for the dimensions that the caller names and the program has not."""
+        opened: dict[str, str] = {}
+        for name in self.known:
+            for place, extent in enumerate(self._stands(name)):
+                if isinstance(extent, str):
+                    opened.setdefault(extent, f"'{extent}' (dimension {place} of '{name}')")
+        known = f"the open ones are {', '.join(opened.values())}" if opened else "none is open in this program"
+        shapes = (f"--shape {name}={','.join('N' if isinstance(e, str) else str(e) for e in self._stands(name))}"
+                  for name in self.known)
+        why = "a program's file keeps no names of torch.export.Dim, only PyTorch's own" if opened else ""
+        help = f"take PyTorch's name, or say whole shapes: {' '.join(shapes)}" if opened else "leave it out"
+        return [unknown_dimension(name, known, self.label, why, help) for name in self.dims if name not in opened]
 
     def _take(self, name: str, shape: tuple[int, ...]) -> None:
         stands = list(self.known[name].shape)
@@ -123,8 +136,8 @@ class _Extents:
         if not fits:
             raise UsageError.of(
                 "shape.fixed",
-                f"the shape {list(shape)} does not fit input '{name}' of {self.label}: it is "
-                f"{[e if isinstance(e, int) else str(e) for e in stands]}",
+                f"the shape {show_dims(shape)} does not fit input '{name}' of {self.label}: it is "
+                f"{show_dims(self._stands(name))}",
                 where=f"input '{name}'",
                 help="export the program again with that shape, or with dynamic_shapes",
             )

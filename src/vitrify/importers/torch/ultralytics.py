@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vitrify.importers.torch.examples import Sizes, random_tensor, shapes_given
+from vitrify.importers.sizes import Sizes
+from vitrify.importers.torch.examples import random_tensor, shapes_given
 from vitrify.importers.torch.outputs import named_outputs
 from vitrify.importers.torch.source import TorchSource
 
