@@ -25,6 +25,12 @@ def test_help_is_as_stored(page: str) -> None:
     assert ran.out == (TEXTS / f"{page}.txt").read_text()
 
 
+@pytest.mark.parametrize(("words", "page"), [("help", "vitrify"), ("help convert", "convert")])
+def test_help_is_a_command_too(words: str, page: str) -> None:
+    ran = run(*words.split())
+    assert (ran.status, ran.out) == (0, (TEXTS / f"{page}.txt").read_text())
+
+
 def test_help_starts_quickly() -> None:
     def seconds() -> float:
         started = time.perf_counter()

@@ -36,6 +36,9 @@ CASES = {
     "no_model": Refusal("convert", 2, "call.invalid", "required: MODEL"),
     "unknown_option": Refusal("convert x.onnx --frobnicate", 2, "call.invalid", "unrecognized arguments: --frobnicate"),
     "unknown_command": Refusal("frobnicate", 2, "call.invalid", "no command 'frobnicate'"),
+    "misspelt_command": Refusal("qantize x.onnx", 2, "call.invalid", "perhaps `vitrify quantize`"),
+    "begun_command": Refusal("conv x.onnx", 2, "call.invalid", "perhaps `vitrify convert`"),
+    "misspelt_option": Refusal("convert x.onnx --shpe=1", 2, "call.invalid", "perhaps --shape"),
     "bad_choice": Refusal("convert x.onnx --io-layout nwhc", 2, "call.invalid", "nwhc"),
     "no_samples": Refusal("quantize x.onnx --samples 0", 2, "call.invalid", "samples"),
     "shape_without_numbers": Refusal("convert {cut} --shape x=a,b", 2, "call.shape", "x=a,b"),
@@ -116,6 +119,15 @@ CASES = {
         "another folder with -o"),
     "compile_onto_itself": Refusal("compile {int8} --target imx93 -o {int8}", 2, "file.same", "the model itself"),
     "samples_of_a_run": Refusal("quantize {onnx} --data {run} -o {out}", 1, "data.empty", "1 folder with a run"),
+    "an_onnx_name": Refusal("convert {onnx} -o {nothing}/other.onnx", 2, "file.ending", "other.tflite"),
+    "a_pytorch_name": Refusal("quantize {onnx} --random-calibration -o {nothing}/o.PT2", 2, "file.ending", "PyTorch"),
+    "a_keras_name": Refusal("compile {int8} --target imx93 -o {nothing}/o.h5", 2, "file.ending", "a Keras model"),
+    "a_recipe_name": Refusal("quantize {onnx} --random-calibration --save-recipe {nothing}/r.json", 2, "file.ending",
+                             "r.toml"),
+    "a_recipe_name_in_a_build": Refusal(
+        "build {onnx} --target imx93 --random-calibration --save-recipe {nothing}/r.tflite -o {out}", 2, "file.ending"),
+    "dim_against_shape": Refusal("convert {onnx} --dim x=2 --shape x=1,1,28,28 -o {out}", 2, "dim.conflict",
+                                 "--dim x=2 and --shape x=1,1,28,28"),
     "unknown_shape_name": Refusal("convert {onnx} --shape nobody=1,1,28,28 -o {out}", 2, "", "nobody"),
 }
 

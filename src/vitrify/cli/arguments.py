@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from inspect import cleandoc, signature
 from pathlib import Path
@@ -62,7 +62,19 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the call."""
-        raise WrongCallError(message, f"see `{self.prog} --help`")
+        mark, _, words = message.partition("unrecognized arguments: ")
+        known = [name for name in self._option_string_actions if name.startswith("--")]
+        near = "" if mark or not words.startswith("--") else suggestion(words.split()[0].partition("=")[0], known)
+        raise WrongCallError(message, f"{f'perhaps {near}; ' if near else ''}see `{self.prog} --help`")
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return the known word that was probably meant, or nothing."""
+    from difflib import get_close_matches
+
+    words = list(known)
+    begun = [name for name in words if word.strip("-") and name.startswith(word.lower())]
+    return next(iter(begun or get_close_matches(word.lower(), words, n=1)), "")
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from vitrify._version import __version__
 from vitrify.cli import running, streams
-from vitrify.cli.arguments import Command, Parser, WrongCallError, parse
+from vitrify.cli.arguments import Command, Parser, WrongCallError, parse, suggestion
 from vitrify.cli.build import build
 from vitrify.cli.check import check
 from vitrify.cli.compile import compile
@@ -64,21 +64,31 @@ def _split(arguments: list[str]) -> tuple[str, list[str]]:
         SystemExit: the user asked for help or the version.
         WrongCallError: there is no such command.
     """
+    if arguments[:1] == ["help"]:                  # `help convert` is `convert --help`, for those used to it
+        arguments = [*arguments[1:2], "--help"]
     if arguments and not arguments[0].startswith("-"):
         name, *rest = arguments
         if name not in COMMANDS:
-            raise WrongCallError(f"there is no command {name!r}", f"the commands are {', '.join(COMMANDS)}")
+            raise WrongCallError(f"there is no command {name!r}", _meant(name))
         return name, rest
     parser = Parser("vitrify", "Take a trained model to an embedded NPU and prove every step.")
     parser.usage = "vitrify COMMAND ..."
     rows = (f"  {name:<10}{_summary(command)}" for name, command in COMMANDS.items())
-    parser.epilog = "\n".join(["commands:", *rows, "", *STATUSES])
+    parser.epilog = "\n".join(["commands:", *rows, "", "`vitrify COMMAND --help` shows the options of a command.", "",
+                               *STATUSES])
     parser.add_argument("--version", action="version", version=f"vitrify {__version__}")
     if not arguments:
         parser.print_help()
         raise SystemExit(running.WRONG_CALL)
     parser.parse_args(arguments)
     raise WrongCallError("no command is named", "see `vitrify --help`")
+
+
+def _meant(word: str) -> str:
+    """What the user may have meant by a command that there is not, and where to look."""
+    near = suggestion(word, COMMANDS)
+    listed = f"the commands are {', '.join(COMMANDS)}; see `vitrify --help`"
+    return f"perhaps `vitrify {near}`; {listed}" if near else listed
 
 
 def _summary(command: Command) -> str:

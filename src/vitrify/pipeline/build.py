@@ -14,6 +14,7 @@ from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline import units
+from vitrify.pipeline.endings import RECIPE, refuse_ending
 from vitrify.pipeline.engine import Context, carry_out
 from vitrify.pipeline.files import destination, existing, refuse_overlap
 from vitrify.pipeline.options import BuildOptions
@@ -71,6 +72,7 @@ def _refuse_overlap(options: BuildOptions, place: Path) -> None:
     written = {name: place / name for name in (RECORD, REPORT, *units.files(options.model))}
     refuse_overlap({"--save-recipe": quantization.save_recipe, **written},
                    {"MODEL": options.model, "--recipe": quantization.recipe}, options.data.path)
+    refuse_ending("--save-recipe", quantization.save_recipe, RECIPE)
 
 
 def _begin(run: Run, options: BuildOptions) -> None:

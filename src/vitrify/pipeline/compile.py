@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vitrify.core.errors import ModelError
 from vitrify.core.files import temporary_folder
 from vitrify.core.progress import Reporter, Silent
+from vitrify.pipeline.endings import TFLITE, refuse_ending
 from vitrify.pipeline.files import called, destination, existing, refuse_overlap, rename
 from vitrify.pipeline.keeping import brings_scales, write_integers
 from vitrify.pipeline.options import ConvertOptions
@@ -33,6 +34,7 @@ def compile_file(source: Path, target: str, output: Path | None, reporter: Repor
     chip = targets.load(target)
     written = destination(existing(source), output, "_vela.tflite")
     refuse_overlap({"-o": written}, {"MODEL": source})
+    refuse_ending("-o", output, TFLITE)
     if brings_scales(source):
         return _with_own_scales(source, target, written, shown, meter)
     require_integers(source, target)

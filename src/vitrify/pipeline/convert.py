@@ -10,6 +10,7 @@ from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.ir import Ledger, Model
+from vitrify.pipeline.endings import TFLITE, refuse_ending
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import destination, existing, refuse_overlap, rename, staged
 from vitrify.pipeline.options import ConvertOptions
@@ -40,6 +41,7 @@ def convert_file(source: Path, output: Path | None, options: ConvertOptions,
     meter, shown = Meter(), reporter or Silent()
     target = destination(existing(source), output, "_float.tflite")
     refuse_overlap({"-o": target}, {"MODEL": source})
+    refuse_ending("-o", output, TFLITE)
     with exchanged(source, options, shown) as (file, told):
         model, ledger = float_model(file, options, shown)
         findings = [*told, *import_findings(model), *state_findings(model), *write_checked(model, target, shown)]

@@ -13,6 +13,7 @@ from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.words import counted
 from vitrify.pipeline.convert import float_model, write_checked
+from vitrify.pipeline.endings import RECIPE, TFLITE, refuse_ending
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import called, destination, existing, refuse_overlap, rename
 from vitrify.pipeline.keeping import UNUSED, brings_scales, refuse_integers, write_integers
@@ -65,6 +66,8 @@ def quantize_file(source: Path, output: Path | None, data: DataOptions, quantiza
         destination(source, quantization.save_recipe, ".toml")
     refuse_overlap({"-o": target, "--save-recipe": quantization.save_recipe},
                    {"MODEL": source, "--recipe": quantization.recipe}, data.path)
+    refuse_ending("-o", output, TFLITE)
+    refuse_ending("--save-recipe", quantization.save_recipe, RECIPE)
     with exchanged(source, conversion, shown) as (file, told):
         result = _quantize(file, target, data, quantization, conversion, shown, meter)
     result.findings = [*told, *(rename(finding, file, source) for finding in result.findings)]
