@@ -7,7 +7,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from pretrained_table import Entry
+from pretrained_table import Entry, Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 COMMAND = "VITRIFY_WRITE_PAGES=1 pytest tests/road/test_pretrained.py"
@@ -15,7 +15,8 @@ HEAD = f"""# Pretrained models
 
 Models with their published weights, converted to float TFLite and compared with the source on real photos, sounds and
 texts. A model runs in ONNX Runtime, or in LiteRT where it is a TFLite file, and its conversion in LiteRT; what their
-outputs mean must be the same. Single outputs agree to rounding: 90 dB or more, where the line says nothing else.
+outputs mean must be the same. Beside each figure stands what the test demands; dB are those of the worst single output,
+signal to error.
 
 Each line is generated and compared by a test. To write them anew:
 
@@ -34,6 +35,18 @@ def line(entry: Entry, outcome: str) -> str:
 def written() -> list[str]:
     """The lines of the page as it is."""
     return [text for text in (PAGE.read_text() if PAGE.exists() else "").splitlines() if re.match(r"\| .*`", text)]
+
+
+def holds(entry: Entry, text: str) -> bool:
+    """True when the page has this line; of a model that each machine trains itself, with other percentages."""
+    if not isinstance(entry, Row) or not entry.trained_here:
+        return text in written()
+    return blurred(text) in map(blurred, written())
+
+
+def blurred(text: str) -> str:
+    """A line without its percentages."""
+    return re.sub(r"\d+\.\d+%", "%", text)
 
 
 def whole(lines: list[str]) -> str:

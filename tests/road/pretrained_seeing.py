@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from pretrained_table import Find, Pair, close, row
+from pretrained_table import TO_ROUNDING, Find, Pair, close, row
 from road_models import IMAGENET, normalized_digits
 
 from vitrify import Preprocess
@@ -29,7 +29,8 @@ def efficientnet(find: Find, pair: Pair) -> str:
         label = int(path.stem.split("_")[-1])
         right = [count + (first[0] == label) for count, first in zip(right, firsts, strict=True)]
     assert right[1] >= 18
-    return f"{right[0]} of {len(paths)} right before, {right[1]} after; the same five first classes for each photo"
+    return (f"{right[0]} of {len(paths)} right before, {right[1]} after (at least 18); the same five first classes for "
+            f"each photo, in order; {TO_ROUNDING}")
 
 
 def yolo(find: Find, pair: Pair, size: int) -> str:
@@ -45,7 +46,7 @@ def yolo(find: Find, pair: Pair, size: int) -> str:
         assert np.allclose(np.array(before), np.array(after), atol=0.01), photo
         total += len(before)
     assert total
-    return f"{total} boxes, each within 0.01 pixels and of the same class"
+    return f"{total} boxes, each within 0.01 pixels and of the same class; {TO_ROUNDING}"
 
 
 @row("yolov8n_640", "YOLOv8n at 640", "nudenet_yolov8n/320n.onnx", "boxes in 3 photos",
@@ -76,7 +77,7 @@ def saliency(find: Find, pair: Pair) -> str:
         regions = [output > before.max() / 2 for output in (before, after)]
         assert (regions[0] != regions[1]).sum() <= 2, photo
         assert 0.01 < regions[0].mean() < 0.9, photo
-    return f"{len(photos)} maps of 100 dB or more with the same brightest place and region"
+    return f"{len(photos)} maps of 100 dB or more with the same brightest place, and region to 2 pixels"
 
 
 @row("digits", "MNIST CNN", "digits_cnn/digits_cnn.onnx", "digits of 10,000 pictures")
@@ -96,4 +97,5 @@ def digits(find: Find, pair: Pair) -> str:
         named[index] = source.run(None, {"input": picture[None]})[0].argmax(), ours.get_tensor(given["index"]).argmax()
     right = [(column == data["labels"]).mean() for column in named.T]
     assert (named[:, 0] == named[:, 1]).all()
-    return f"{right[0]:.2%} right before, {right[1]:.2%} after; the same digit each time"
+    assert right[1] >= 0.99, right
+    return f"{right[0]:.2%} right before, {right[1]:.2%} after (at least 99%); the same digit each time"

@@ -46,7 +46,8 @@ Compare = Callable[[Find, Pair], str]
 class Row:
     """A model file, what is fixed in it, and a function that compares and says what came out.
 
-    The outcome holds counts and decisions, not figures that differ by a rounding between machines.
+    The outcome holds counts and decisions, not figures that differ by a rounding between machines; what is
+    ``trained_here``, when it is fetched, has percentages of its own on each machine.
     """
 
     title: str
@@ -56,13 +57,15 @@ class Row:
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     values: dict[str, int | float | list[int | float]] = field(default_factory=dict)
     slow: bool = False
+    source_kernels: str = "optimized"
+    trained_here: bool = False
 
     def outcome(self, find: Find, folder: Path) -> str:
         """Convert the model, open both and compare."""
         source, target = find(self.file), folder / "converted.tflite"
         vt.convert(source, target, shapes=self.shapes, values=self.values)
         fixed: dict[str, Any] = {} if source.suffix == ".tflite" else {"shapes": self.shapes, "values": self.values}
-        with (open_model(source, kernels="optimized", **fixed) as before,
+        with (open_model(source, kernels=self.source_kernels, **fixed) as before,
               open_model(target, kernels="optimized") as after):
             return self.compare(find, Pair(before, after, source, target))
 
@@ -96,17 +99,23 @@ TABLE: dict[str, Entry] = {}
 
 def row(name: str, title: str, file: str, task: str, *, slow: bool = False,
         shapes: dict[str, tuple[int, ...]] | None = None,
-        values: dict[str, int | float | list[int | float]] | None = None) -> Callable[[Compare], Compare]:
+        values: dict[str, int | float | list[int | float]] | None = None,
+        source_kernels: str = "optimized", trained_here: bool = False) -> Callable[[Compare], Compare]:
     """Enter the decorated comparison under ``name``."""
     def enter(compare: Compare) -> Compare:
         assert name not in TABLE
-        TABLE[name] = Row(title, file, task, compare, shapes or {}, values or {}, slow)
+        TABLE[name] = Row(title, file, task, compare, shapes or {}, values or {}, slow, source_kernels, trained_here)
         return compare
 
     return enter
 
 
-def close(before: Array, after: Array, least_db: float = 90.0) -> None:
+LEAST_DB = 90
+"""The least signal to error of two outputs that differ by rounding only."""
+TO_ROUNDING = f"outputs to {LEAST_DB} dB or more"
+
+
+def close(before: Array, after: Array, least_db: float = LEAST_DB) -> None:
     """Demand that two outputs differ by rounding only."""
     assert before.shape == after.shape
     assert np.array_equal(before, after) or (sqnr_db(before, after) or 0.0) >= least_db

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
-from pretrained_table import Array, Find, Pair, close, row
+from pretrained_table import TO_ROUNDING, Array, Find, Pair, close, row
 from road_models import IMAGENET
 
 from vitrify.runtimes import open as open_model
@@ -97,7 +97,7 @@ def finder(find: Find, pair: Pair) -> str:
     before, after = (list(boxes(output[0, 0])) for output in outputs)
     assert before == after
     assert len(before) >= 5
-    return f"{len(before)} regions at the same pixels"
+    return f"{len(before)} regions (at least 5) at the same pixels; {TO_ROUNDING}"
 
 
 @row("text_upright", "PP-OCRv4, tells upside down", "ppocr_v4/ch_ppocr_mobile_v2.0_cls_infer.onnx",
@@ -113,7 +113,7 @@ def upright(find: Find, pair: Pair) -> str:
             told = [bool(output[0].argmax()) for output in outputs]
             assert told[0] == told[1]
             right = [count + (one == turned) for count, one in zip(right, told, strict=True)]
-    return f"{right[0]} of {2 * len(DRAWN)} right before, {right[1]} after"
+    return f"{right[0]} of {2 * len(DRAWN)} right before, {right[1]} after, the same each time; {TO_ROUNDING}"
 
 
 @row("text_reader", "PP-OCRv4, reads text", "ppocr_v4/ch_PP-OCRv4_rec_infer.onnx",
@@ -133,7 +133,7 @@ def reader(find: Find, pair: Pair) -> str:
     exact = [text for text, wanted in zip(texts, DRAWN, strict=False) if text == wanted]
     assert set(DRAWN[:2]) <= set(exact), texts
     quoted = ", ".join(f'"{text}"' for text in exact)
-    return f"all {len(texts)} read the same, letter by letter; exactly right: {quoted}"
+    return f"all {len(texts)} read the same, letter by letter; {TO_ROUNDING}; exactly right: {quoted}"
 
 
 @row("kind_of_file", "Magika", "magika/model.onnx", "kinds of 5 files", shapes={"bytes": (1, 2048)})
@@ -150,4 +150,4 @@ def kind_of_file(find: Find, pair: Pair) -> str:
         assert before.argmax() == after.argmax(), file
         kinds.add(int(after.argmax()))
     assert len(kinds) >= 4
-    return f"the same kind for each of {len(files)} files, {len(kinds)} different ones"
+    return f"the same kind for each of {len(files)} files, {len(kinds)} different ones (at least 4); {TO_ROUNDING}"
