@@ -12,16 +12,20 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from measure import Measurement, measure
+from measure import machine, measure
 from onnx import TensorProto, helper, numpy_helper
 from run import ROOT, VITRIFY
 from sections import put_section
+
+import vitrify
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 NODES = (10, 100, 1_000, 10_000)
@@ -109,8 +113,18 @@ def array(name: str, values: Any) -> TensorProto:
     return numpy_helper.from_array(np.asarray(values, np.float32), name)
 
 
-def converted(made: onnx.ModelProto, folder: Path, runs: int) -> tuple[Measurement, int]:
-    """Convert a model; returns the run with the median of CPU seconds, and the size of the model's file."""
+@dataclass(frozen=True)
+class Grown:
+    """One size of one graph: the median of CPU seconds and the highest peak of its runs."""
+
+    size: int
+    cpu_seconds: float
+    peak_bytes: int
+    file_bytes: int
+
+
+def converted(made: onnx.ModelProto, size: int, folder: Path, runs: int) -> Grown:
+    """Convert a model."""
     file = folder / "model.onnx"
     file.write_bytes(made.SerializeToString())
     done = [measure([VITRIFY, "convert", str(file), "-o", str(folder / "model.tflite"), "-q"], folder)
@@ -118,23 +132,30 @@ def converted(made: onnx.ModelProto, folder: Path, runs: int) -> tuple[Measureme
     bad = next((m for m in done if m.status), None)
     if bad is not None:
         raise SystemExit(f"the conversion failed:\n{bad.output}")
-    middle = statistics.median_low(m.cpu_seconds for m in done)
-    return next(m for m in done if m.cpu_seconds == middle), file.stat().st_size
+    return Grown(size, statistics.median(m.cpu_seconds for m in done), max(m.peak_bytes for m in done),
+                 file.stat().st_size)
 
 
-def rows(make: Callable[[int], onnx.ModelProto], sizes: list[int], unit: str, runs: int) -> list[str]:
-    """Measure one kind of graph in all sizes; returns the rows of a table."""
-    lines: list[str] = []
-    before: float | None = None
-    for size in sizes:
+def grown(make: Callable[[int], onnx.ModelProto], sizes: Sequence[int], runs: int) -> list[Grown]:
+    """Measure one kind of graph in all sizes."""
+    found = []
+    for size in sorted(sizes):
         with tempfile.TemporaryDirectory(dir=ROOT / ".cache") as folder:
-            done, bytes_ = converted(make(size), Path(folder), runs)
-        growth = "" if before is None else f"{done.cpu_seconds / before:.1f}"
-        name = make.__name__.replace("_", " ")
-        lines.append(f"| {name} | {size:,} {unit} | {done.cpu_seconds:.2f} | {growth} | {done.peak_bytes / 1e6:,.0f} "
-                     f"| {done.peak_bytes / bytes_:.2f} |")
-        print(lines[-1], flush=True)
-        before = done.cpu_seconds
+            found.append(converted(make(size), size, Path(folder), runs))
+        print(make.__name__, found[-1], flush=True)
+    return found
+
+
+def table(kinds: dict[str, list[Grown]], unit: str, with_file: bool) -> list[str]:
+    """Return the rows of all kinds; a file's own size says something beside the peak only where it is weights."""
+    lines = [f"| graph | {unit} | CPU seconds | times the row above | peak MB |{' peak : file |' * with_file}",
+             f"|---|---:|---:|---:|---:|{'---:|' * with_file}"]
+    for name, rows in kinds.items():
+        for before, row in zip([None, *rows], rows, strict=False):
+            times = f"{row.cpu_seconds / before.cpu_seconds:.1f}" if before else ""
+            share = f" {row.peak_bytes / row.file_bytes:.2f} |" if with_file else ""
+            lines.append(f"| {name} | {row.size:,} | {row.cpu_seconds:.2f} | {times} | {row.peak_bytes / 1e6:,.0f} "
+                         f"|{share}")
     return lines
 
 
@@ -145,15 +166,24 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, nargs="*", default=MEGABYTES)
     parser.add_argument("--runs", type=int, default=3)
     chosen = parser.parse_args()
-    head = ["| graph | size | CPU seconds | times the row above | peak MB | peak : file |", "|---|---|---|---|---|---|"]
-    lines = ["## Growth", "",
-             "Whole processes of `vitrify convert` on graphs that `benchmarks/growth.py` makes: the median of "
-             f"{chosen.runs} runs. The peak is that of resident memory, with the child in which LiteRT tries the file.",
-             "", *head]
-    lines += [*rows(convolutions, sorted(chosen.nodes), "nodes", chosen.runs),
-              *rows(attention, sorted(chosen.nodes), "nodes", chosen.runs),
-              *rows(products, sorted(chosen.megabytes), "MB", chosen.runs),
-              *rows(wide_convolutions, sorted(chosen.megabytes), "MB", chosen.runs)]
+    nodes = {name: grown(make, chosen.nodes, chosen.runs)
+             for name, make in (("convolutions", convolutions), ("attention", attention))}
+    weights = {name: grown(make, chosen.megabytes, chosen.runs)
+               for name, make in (("products", products), ("wide convolutions", wide_convolutions))}
+    steps = [after.cpu_seconds / before.cpu_seconds for rows in nodes.values() for before, after in pairwise(rows)
+             if after.size == 10 * before.size]
+    lines = ["# Growth", "",
+             "Whole processes of `vitrify convert` on graphs that `benchmarks/growth.py` makes: CPU seconds are the "
+             f"median of {chosen.runs} runs, the peak is the highest. It is that of resident memory, with the child in "
+             f"which LiteRT tries the file. Measured on {machine()}, Vitrify {vitrify.__version__}.", ""]
+    if steps:
+        lines += [f"Ten times the nodes cost at most {max(steps):.1f} times the CPU seconds.", ""]
+    lines += [*table(nodes, "nodes", False), ""]
+    if chosen.megabytes:
+        largest = [rows[-1] for rows in weights.values()]
+        worst = max(row.peak_bytes / row.file_bytes for row in largest)
+        lines += [f"At {largest[0].size:,} MB of weights, which are mapped and not copied, the peak is at most "
+                  f"{worst:.2f} times the file.", "", *table(weights, "MB of weights", True)]
     put_section(PAGE, "growth", lines)
     print(f"written to {PAGE.relative_to(ROOT)}", file=sys.stderr)
 

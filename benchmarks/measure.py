@@ -7,6 +7,7 @@ pages over the tree, sampled; pages that processes share count for each of them,
 from __future__ import annotations
 
 import os
+import platform
 import resource
 import signal
 import subprocess
@@ -58,6 +59,14 @@ def resident_bytes(pids: list[int]) -> int:
         except OSError:
             continue
     return total
+
+
+def machine() -> str:
+    """Return what was measured on, in words."""
+    with open("/proc/cpuinfo") as file:
+        names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+    processor = names[0] if names else platform.machine()
+    return f"{os.cpu_count()} cores of {processor}, Python {platform.python_version()}, Linux"
 
 
 def limit_cpu(seconds: int) -> None:

@@ -10,6 +10,7 @@ import importlib
 import io
 import sys
 import warnings
+from types import ModuleType
 
 import numpy as np
 import samples
@@ -34,17 +35,25 @@ def import_torchvision() -> None:
         importlib.import_module("torchvision")
 
 
-def build(entry: Entry) -> torch.nn.Module:
-    """Return the model, ready to export. A builder's file may have a ``finish`` for what comes after the statistics."""
+def built(entry: Entry) -> torch.nn.Module:
+    """Return the model as its library makes it."""
     torch.manual_seed(0)
     np.random.seed(0)
-    file, function = entry.builder.split(".")
-    module = importlib.import_module(f"builders.{file}")
-    net = getattr(module, function)(**entry.arguments)
+    net: torch.nn.Module = getattr(builder(entry), entry.builder.split(".")[1])(**entry.arguments)
+    return net
+
+
+def prepared(entry: Entry, net: torch.nn.Module) -> torch.nn.Module:
+    """Return the model ready to export. A builder's file may have a ``finish`` for what comes after the statistics."""
     batches = [samples.draw(entry, BATCH, seed) for seed in range(1, BATCHES + 1)]
     net = settle(net, batches)
-    finish = getattr(module, "finish", None)
+    finish = getattr(builder(entry), "finish", None)
     return finish(net, batches[0]) if finish else net
+
+
+def builder(entry: Entry) -> ModuleType:
+    """Return the file of builders that makes the model."""
+    return importlib.import_module(f"builders.{entry.builder.split('.')[0]}")
 
 
 def export(entry: Entry, net: torch.nn.Module) -> None:
@@ -67,7 +76,7 @@ def main() -> None:
     torch.set_num_threads(1)
     import_torchvision()
     (entry,) = entries(sys.argv[1:2])
-    export(entry, build(entry))
+    export(entry, prepared(entry, built(entry)))
 
 
 if __name__ == "__main__":
