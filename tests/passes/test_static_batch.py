@@ -50,3 +50,44 @@ def test_free_batch_is_pinned_and_the_shape_folded(tmp_path: Path) -> None:
     assert pinned.note == "pinned 'x' [-1,4,4,8] -> [1,4,4,8]"
     x = np.random.default_rng(0).integers(-128, 128, (1, 4, 4, 8)).astype(np.int8)
     np.testing.assert_array_equal(run(tmp_path / "after.tflite", x), run(tmp_path / "before.tflite", x))
+
+
+def replaced_row() -> Model:
+    """What a loop over a list does in each turn: all rows before number i, another row, and all after it."""
+    maker = Maker()
+    x, row, i = maker.input(4, 1, 3), maker.input(1, 1, 3), maker.input(1)
+    i.dtype = DType.INT32
+    after = maker.op(ops.Add(), i, maker.ints(1))
+    size = maker.op(ops.Concatenation(axis=0), i, maker.ints(-1, -1))
+    begin = maker.op(ops.Concatenation(axis=0), after, maker.ints(0, 0))
+
+    def rows(name: str, first: Tensor, extent: Tensor, shape: tuple[int, ...], signature: tuple[int, ...]) -> Tensor:
+        out = Tensor(name, DType.FLOAT32, shape)
+        out.shape_signature = signature
+        maker.graph.add(ops.Slice(), [x, first, extent], [out])
+        return out
+
+    start = rows("start", maker.ints(0, 0, 0), size, (1, 1, 1), (-1, -1, -1))
+    rest = rows("rest", begin, maker.ints(-1, -1, -1), (1, 1, 3), (-1, 1, 3))
+    plain = Tensor("plain", DType.FLOAT32, (1, 1, 1))
+    plain.shape_signature = (-1, -1, -1)
+    maker.graph.add(ops.Neg(), [start], [plain])
+    out = Tensor("out", DType.FLOAT32, (4, 1, 3))
+    maker.graph.add(ops.Concatenation(axis=0), [plain, row, rest], [out])
+    return maker.model(out)
+
+
+def test_what_depends_on_values_stays_free(tmp_path: Path) -> None:
+    model = replaced_row()
+    optimize(model)
+    write(model, tmp_path / "model.tflite")
+    from ai_edge_litert.interpreter import Interpreter
+    interpreter = Interpreter(str(tmp_path / "model.tflite"))
+    interpreter.allocate_tensors()
+    x, row = np.arange(12, dtype=np.float32).reshape(4, 1, 3), np.full((1, 1, 3), 99, np.float32)
+    for i in range(4):
+        for place, array in zip(interpreter.get_input_details(), (x, row, np.array([i], np.int32)), strict=True):
+            interpreter.set_tensor(place["index"], array)
+        interpreter.invoke()
+        found = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+        np.testing.assert_array_equal(found, np.concatenate([-x[:i], row, x[i + 1:]]))
