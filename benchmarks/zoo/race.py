@@ -22,6 +22,7 @@ import tomllib
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from table import ROOT, Entry, entries
 
@@ -88,7 +89,7 @@ def once(tool: str, entry: Entry) -> Outcome:
         return Outcome(*used, **looked_at(written))
 
 
-def looked_at(file: Path) -> dict[str, object]:
+def looked_at(file: Path) -> dict[str, Any]:
     """Count a file's operators, and try whether LiteRT takes it."""
     script = ("import sys, json; from collections import Counter; from vitrify import tflite; "
               "from vitrify.runtimes.prepare import prepare; from pathlib import Path; p = Path(sys.argv[1]); "
@@ -147,7 +148,7 @@ def main() -> int:
             print(f"{entry.name:24} {tool:20} {outcome.cpu_seconds:8.2f} s {outcome.peak_mb:7.0f} MB "
                   f"{outcome.operators:5} ops {outcome.transposes:4} transposes  {outcome.reason}", flush=True)
     if OURS in arguments.tools and len(arguments.tools) > 1:
-        write_page(outcomes)
+        write_page(outcomes, CPU_SECONDS)
     return int(any(o.reason for o in outcomes if o.tool == OURS))
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from measure import machine
 from sections import put_section
 from table import ROOT
+
+import vitrify
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 OURS = "vitrify"
@@ -17,47 +19,92 @@ SHOWN = {"vitrify": "Vitrify", "onnx2tf": "onnx2tf, direct", "onnx2tf_tensorflow
          "litert_torch": "litert-torch"}
 
 
-def write_page(outcomes: Sequence[Any]) -> None:
-    """Write the tables; other sections of the page stay."""
+Results = Mapping[tuple[str, str], Any]
+"""Outcomes by tool and model."""
+
+
+def write_page(outcomes: Sequence[Any], limit: int) -> None:
+    """Write the tables; other sections of the page stay. ``limit``: CPU seconds after which a tool was stopped."""
     models = list(dict.fromkeys(o.model for o in outcomes))
     by_key = {(o.tool, o.model): o for o in outcomes}
     peers = [t for t in SHOWN if t != OURS and any(o.tool == t for o in outcomes)]
     lines = ["# Conversion beside other tools", "",
-             "ONNX (for litert-torch: the PyTorch module) to float TFLite, the whole process from its start: CPU "
-             "seconds of all its threads and children, and the peak of resident memory. litert-torch builds the module "
-             "in the same process, as its users do. `make zoo bench` measures and writes this page; a peer's figure is "
-             "measured once and kept, Vitrify's is the median of its runs.", "",
-             f"Measured on {os.cpu_count()} cores of {processor()}, Python {platform.python_version()}, Linux. A file "
-             "counts only when LiteRT loads and allocates it.", "", "## In short", "",
+             f"The {len(models)} models of the zoo from ONNX (for litert-torch: the PyTorch module) to float TFLite, "
+             "the whole process from its start: CPU seconds of all its threads and children, and the peak of resident "
+             "memory. litert-torch builds the module in the same process, as its users do; making its random weights "
+             "is not counted. Each tool runs with its defaults, in an environment of its own, activated. `make zoo` "
+             "and then `python benchmarks/zoo/race.py` measure and write this page. A peer's figure is of one run and "
+             "kept; Vitrify's own column is the median of its runs, and the ratios are to its runs right before and "
+             f"after the peer's. A tool is stopped after {limit} CPU seconds.", "",
+             f"Measured on {machine()}: Vitrify {vitrify.__version__}, {versions(peers)}. A file counts only when "
+             "LiteRT loads and allocates it; whether a peer's file computes the right values is not looked at.", "",
+             "## In short", "",
              *summary(models, peers, by_key), "",
+             *transposes(models, peers, by_key), "",
              "## Model by model", "", *rows(models, peers, by_key), "", *failures(outcomes)]
     put_section(PAGE, "race", lines)
 
 
-def processor() -> str:
-    """Return the processor's name."""
-    with open("/proc/cpuinfo") as file:
-        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
+def versions(peers: Iterable[str]) -> str:
+    """Return the versions that the environments of the peers are made of."""
+    asked = tomllib.loads((ROOT / "benchmarks" / "peers.toml").read_text())
+    return "; ".join(f"{SHOWN[p]}: {', '.join(asked[p]['requirements']).replace('==', ' ')}" for p in peers)
 
 
-def summary(models: Iterable[str], peers: Iterable[str], by_key: dict[tuple[str, str], Any]) -> list[str]:
+def pairs(models: Iterable[str], peer: str, by_key: Results) -> list[tuple[Any, Any]]:
+    """Return Vitrify's outcome and a peer's for each model that both convert."""
+    found = [(by_key[OURS, m], by_key[peer, m]) for m in models if (peer, m) in by_key]
+    return [(ours, theirs) for ours, theirs in found if not ours.reason and not theirs.reason]
+
+
+def summary(models: Sequence[str], peers: Iterable[str], by_key: Results) -> list[str]:
     """Return a table with a row for each peer."""
-    lines = ["| peer | models both convert | median of CPU seconds, peer : Vitrify | least | memory, median | least | "
-             "more transposes in Vitrify's |", "|---|---|---|---|---|---|---|"]
+    lines = ["| peer | converts | median of CPU seconds, peer : Vitrify | least | most | memory, median | least |",
+             "|---|---|---|---|---|---|---|"]
     for peer in peers:
-        pairs = [(by_key[OURS, m], by_key[peer, m]) for m in models if (peer, m) in by_key]
-        good = [(ours, theirs) for ours, theirs in pairs if not ours.reason and not theirs.reason]
+        good = pairs(models, peer, by_key)
         if good:
-            speed = [theirs.cpu_seconds / ours.cpu_seconds for ours, theirs in good]
-            memory = [theirs.peak_mb / ours.peak_mb for ours, theirs in good]
-            more = [ours.model for ours, theirs in good if ours.transposes > theirs.transposes]
-            lines.append(f"| {SHOWN[peer]} | {len(good)} of {len(pairs)} "
-                         f"| {statistics.median(speed):.1f} | {min(speed):.1f} | {statistics.median(memory):.1f} "
-                         f"| {min(memory):.1f} | {', '.join(more) or 'none'} |")
+            run = sum((peer, m) in by_key for m in models)
+            speed = sorted((theirs.cpu_seconds / (theirs.beside or ours.cpu_seconds), ours.model)
+                           for ours, theirs in good)
+            memory = sorted((theirs.peak_mb / ours.peak_mb, ours.model) for ours, theirs in good)
+            lines.append(f"| {SHOWN[peer]} | {len(good)} of {run} tried | {middle(speed):.1f} | {named(speed[0])} "
+                         f"| {named(speed[-1])} | {middle(memory):.1f} | {named(memory[0])} |")
     return lines
 
 
-def rows(models: Iterable[str], peers: Sequence[str], by_key: dict[tuple[str, str], Any]) -> list[str]:
+def middle(found: Iterable[tuple[float, str]]) -> float:
+    """Return the median."""
+    return statistics.median(value for value, _ in found)
+
+
+def named(found: tuple[float, str]) -> str:
+    """Return a figure with its model."""
+    return f"{found[0]:.1f} ({found[1]})"
+
+
+def transposes(models: Sequence[str], peers: Sequence[str], by_key: Results) -> list[str]:
+    """Return a table of the TRANSPOSEs left, with a row for each model where any tool leaves one."""
+    tools = [OURS, *peers]
+    left = {(t, m): by_key[t, m].transposes for t in tools for m in models
+            if (t, m) in by_key and not by_key[t, m].reason}
+    best = {m: min((left[t, m] for t in peers if t.startswith("onnx2tf") and (t, m) in left), default=None)
+            for m in models}
+    more = [f"{m} ({left[OURS, m]}, {b})" for m, b in best.items() if b is not None and left.get((OURS, m), 0) > b]
+    none = [sum(left.get((t, m)) == 0 for m in models) for t in tools]
+    lines = ["## TRANSPOSEs left", "",
+             "Models without any: " + ", ".join(f"{SHOWN[t]} {n} of {sum((t, m) in left for m in models)}"
+                                                for t, n in zip(tools, none, strict=True)) + ".", "",
+             f"Models where Vitrify leaves more than the better of onnx2tf's paths: {', '.join(more) or 'none'}.", "",
+             f"| model | {' | '.join(SHOWN[t] for t in tools)} |", f"|---|{'---:|' * len(tools)}"]
+    for model in models:
+        counts = [left.get((t, model)) for t in tools]
+        if any(counts):
+            lines.append(f"| {model} | {' | '.join('' if c is None else str(c) for c in counts)} |")
+    return lines
+
+
+def rows(models: Iterable[str], peers: Sequence[str], by_key: Results) -> list[str]:
     """Return a table with a row for each model."""
     tools = [OURS, *peers]
     lines = ["CPU seconds / peak MB / operators, of them TRANSPOSE", "",
