@@ -8,7 +8,8 @@ from quant_graphs import Net, kinds, noise, run, sqnr, statistics_of
 
 import vitrify.ops as ops
 from vitrify.core.errors import DataError, ModelError, UnsupportedError, UsageError
-from vitrify.ir import DType, Graph, Model, Origin
+from vitrify.ir import DType, Graph, Model, Origin, Tensor
+from vitrify.passes import to_integer_forms
 from vitrify.quant import (
     Override,
     Recipe,
@@ -23,15 +24,40 @@ from vitrify.quant import (
 
 def test_every_operator_without_an_int8_form_is_named() -> None:
     net = Net(1, 4)
-    net.graph.add(ops.Sin(), [net.x], name="sin_a", origin=Origin.of("/pos/Sin", "Sin"))
-    sin = net.add(ops.Sin(), net.x, name="sin_b")
-    model = net.model(net.add(ops.Cos(), sin, name="cos"))
+    axis = net.constant(1)
+    net.graph.add(ops.Cumsum(), [net.x, axis], name="sum_a", origin=Origin.of("/pos/CumSum", "CumSum"))
+    total = net.add(ops.Cumsum(), net.x, axis, name="sum_b")
+    model = net.model(net.add(ops.Atan2(), total, net.x, name="angle"))
     with pytest.raises(UnsupportedError) as caught:
         quantize(model, Statistics())
     text = str(caught.value)
     assert len(caught.value.findings) == 2
-    for part in ("2 x SIN", "'sin_a'", "'sin_b'", "/pos/Sin", "1 x COS", "'cos'"):
+    for part in ("2 x CUMSUM", "'sum_a'", "'sum_b'", "/pos/CumSum", "1 x ATAN2", "'angle'"):
         assert part in text
+
+
+def sequence(steps: int, clip: float = 0.0, time_major: bool = True) -> Model:
+    """An LSTM as it stands in a float model."""
+    net = Net(*((steps, 1, 2) if time_major else (1, steps, 2)))
+    weights = [net.weights(3, 2) for _ in "ifco"] + [net.weights(3, 3) for _ in "ifco"]
+    states = [Tensor(name, DType.FLOAT32, (1, 3), is_variable=True) for name in "hc"]
+    op = ops.UnidirectionalSequenceLSTM(fused_activation_function=ops.Activation.TANH, time_major=time_major,
+                                        cell_clip=clip)
+    inputs = [net.x, *weights, None, None, None, *(net.constant(np.zeros(3)) for _ in "ifco"), None, None, *states]
+    node = net.graph.add(op, [*inputs, None, None, None, None], name="hearing", origin=Origin.of("/rnn/LSTM", "LSTM"))
+    return net.model(node.output)
+
+
+@pytest.mark.parametrize(("model", "parts"), [
+    (sequence(5000), ("'hearing' has 5,000 steps; up to 4,096", "/rnn/LSTM", "shorter sequences")),
+    (sequence(4097, time_major=False), ("'hearing' has 4,097 steps", "/rnn/LSTM")),
+    (sequence(4, clip=0.5), ("1 x UNIDIRECTIONAL_SEQUENCE_LSTM", "no clipping")),
+], ids=["long", "batch first", "clipped"])
+def test_a_sequence_that_is_not_written_out_says_why(model: Model, parts: tuple[str, ...]) -> None:
+    to_integer_forms(model)
+    with pytest.raises(UnsupportedError) as caught:
+        quantize(model, Statistics())
+    assert all(part in str(caught.value) for part in parts), str(caught.value)
 
 
 def test_a_quantized_model_is_refused(tmp_path: Path) -> None:

@@ -26,6 +26,9 @@ Activation = Callable[[Tensor], Tensor]
 States = tuple[Tensor | None, ...]
 """The states before a step; None stands for zeros."""
 
+MOST_STEPS = 4096
+"""A sequence is written out up to this length; a longer one stays one operator."""
+
 
 def in_steps(emit: Emit, products: Tensor, steps: int, hidden: int, groups: Sequence[int]) -> list[list[Tensor]]:
     """The rows of each step, group by group, from the products of all steps [steps * batch, gates * hidden]."""

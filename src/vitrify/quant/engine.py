@@ -22,6 +22,7 @@ from vitrify.quant.forms.amplitudes import PASS as AMPLITUDES
 from vitrify.quant.forms.amplitudes import use_amplitudes
 from vitrify.quant.forms.pixels import pixel_inputs
 from vitrify.quant.forms.preparing import fold_half_weights
+from vitrify.quant.forms.sequences import FORM, steps, too_long
 from vitrify.quant.forms.wide import wide_nodes, write_out
 from vitrify.quant.outputs.splitting import split_outputs
 from vitrify.quant.outputs.unjoining import unjoin_cuts
@@ -107,7 +108,7 @@ def refuse_unquantizable(model: Model) -> None:
     for node in graph:
         if touches_reals(node) and rule_of(node) is None and not _is_half_weight(node):
             missing.setdefault(node.op.kind, []).append(node)
-    findings = [_missing(kind, nodes) for kind, nodes in missing.items()]
+    findings = [found for kind, nodes in missing.items() for found in _without_form(kind, nodes)]
     if len(model.graphs) > 1:
         findings.append(Finding(code="quant.graphs", headline=f"the model has {len(model.graphs)} graphs, full-integer "
                                 "quantization takes 1", why="control flow and stored state have no int8 form here"))
@@ -137,6 +138,13 @@ def _is_half_weight(node: Node) -> bool:
     return isinstance(node.op, Dequantize) and node.input(0).is_constant and node.input(0).dtype is DType.FLOAT16
 
 
+def _without_form(kind: str, nodes: Sequence[Node]) -> list[Finding]:
+    """What to say of the nodes of one operator: each sequence that is too long, the others together."""
+    long = {id(node): found for node in nodes if (found := too_long(node)) is not None}
+    others = [node for node in nodes if id(node) not in long]
+    return [*long.values(), *([_missing(kind, others)] if others else [])]
+
+
 def _missing(kind: str, nodes: Sequence[Node]) -> Finding:
     names = ", ".join(f"'{n.name}'" for n in nodes[:SHOWN]) + (f" and {len(nodes) - SHOWN} more" if
                                                               len(nodes) > SHOWN else "")
@@ -144,7 +152,8 @@ def _missing(kind: str, nodes: Sequence[Node]) -> Finding:
     sources = dict.fromkeys(str(n.origin) for n in nodes[:SHOWN] if n.origin.sources)
     return Finding(code="quant.no_int8", headline=f"{len(nodes)} x {kind} would stay in float: it has no int8 kernel",
                    where=f"nodes {names}" + (f"; in the source {', '.join(sources)}" if sources else ""),
-                   why=f"it {problem}" if problem else "a full-integer model holds no float operator")
+                   why=f"it {problem}" if problem else FORM if steps(nodes[0]) else
+                   "a full-integer model holds no float operator")
 
 
 def _has_running_weights(node: Node) -> bool:

@@ -10,12 +10,10 @@ from vitrify import ops
 from vitrify.ir import DType, Exactness, Graph, Node, Operator, Origin, Tensor
 from vitrify.ir.graph import Array
 from vitrify.ops import Activation
+from vitrify.ops.cells import MOST_STEPS, Cell, LstmCell, RnnCell, in_steps
 from vitrify.ops.cells import Activation as ActivationStep
-from vitrify.ops.cells import Cell, LstmCell, RnnCell, in_steps
 from vitrify.passes.base import Pass
 
-MOST_STEPS = 4096
-"""A longer sequence stays one operator."""
 _ACTIVATIONS: dict[Activation, type[Operator]] = {Activation.TANH: ops.Tanh, Activation.RELU: ops.Relu}
 
 
