@@ -52,6 +52,6 @@ def kernels_of(label: str) -> str:
 
 
 NOT_DRAWN = frozenset({"SQUEEZE", "EXPAND_DIMS", "DYNAMIC_UPDATE_SLICE", "SPLIT_V", "GATHER_ND", "SCATTER_ND",
-                       "ONE_HOT", "REVERSE_SEQUENCE", "EMBEDDING_LOOKUP", "SELECT", "FILL", "SHAPE", "RANK", "ZEROS_LIKE",
-                       "CAST"})
+                       "ONE_HOT", "REVERSE_SEQUENCE", "EMBEDDING_LOOKUP", "SELECT", "FILL", "SHAPE", "RANK",
+                       "ZEROS_LIKE", "CAST"})
 """Operators whose steps are moved by the same code as real numbers, which other tests compare."""
