@@ -83,7 +83,8 @@ def to_source_outputs(interface: Interface, tensors: Sequence[Array], details: S
     Quantized tensors are dequantized, unless the source gives the steps themselves, and pass through the host program,
     if there is one; parts are transposed, scaled and joined.
     """
-    as_steps = {part.position for b in interface.outputs if element_type(b.dtype).kind in "iu" for part in b.parts}
+    as_steps = {part.position for b in interface.outputs if element_type(b.dtype).kind in "iu" for part in b.parts
+                if interface.host is None}
     reals = [tensor if place in as_steps else _real(tensor, one)
              for place, (tensor, one) in enumerate(zip(tensors, details, strict=False))]
     given = run_host(interface.host, reals) if interface.host is not None else reals

@@ -25,6 +25,7 @@ from vitrify.quant.forms.preparing import fold_half_weights
 from vitrify.quant.forms.sequences import FORM, steps, too_long
 from vitrify.quant.forms.wide import wide_nodes, write_out
 from vitrify.quant.outputs.splitting import split_outputs
+from vitrify.quant.outputs.tails import leaving
 from vitrify.quant.outputs.unjoining import unjoin_cuts
 from vitrify.quant.planning import Plan, natural_ranges, plan
 from vitrify.quant.reach import reach_findings
@@ -58,7 +59,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
         ModelError: the model is quantized already, or computes NaN or infinities.
         DataError: the statistics belong to another model.
     """
-    refuse_unquantizable(model)
+    refuse_unquantizable(model, recipe)
     made = copy_model(model)
     graph = made.main
     ledger = Ledger()
@@ -66,8 +67,8 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     _check_statistics(graph, statistics, recipe)
     _unjoin(graph, ledger)
     statistics, findings = _use_amplitudes(graph, statistics, recipe, ledger)
-    findings += reach_findings(graph, statistics, recipe)
     findings += split_outputs(made, statistics, recipe, ledger)
+    findings += reach_findings(graph, statistics, recipe)
     statistics, fixed = pixel_inputs(made, statistics, ledger)
     before = len(graph)
     wide = wide_nodes(graph, recipe)
@@ -95,8 +96,10 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     return QuantizeResult(made, ledger, (*findings, *problems), planned)
 
 
-def refuse_unquantizable(model: Model) -> None:
+def refuse_unquantizable(model: Model, recipe: Recipe = Recipe()) -> None:
     """Refuse a model that has no full-integer form, naming everything that stands in the way.
+
+    What only outputs depend on may go to the host, unless the recipe keeps the outputs.
 
     Raises:
         UnsupportedError: operators without an int8 kernel, or several graphs.
@@ -105,8 +108,9 @@ def refuse_unquantizable(model: Model) -> None:
     graph = model.main
     refuse_quantized(graph)
     missing: dict[str, list[Node]] = {}
+    hosted = leaving(graph) if recipe.outputs != "keep" else set()
     for node in graph:
-        if touches_reals(node) and rule_of(node) is None and not _is_half_weight(node):
+        if touches_reals(node) and rule_of(node) is None and not _is_half_weight(node) and node not in hosted:
             missing.setdefault(node.op.kind, []).append(node)
     findings = [found for kind, nodes in missing.items() for found in _without_form(kind, nodes)]
     if len(model.graphs) > 1:

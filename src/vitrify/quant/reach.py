@@ -39,10 +39,11 @@ def divisor_findings(graph: Graph, ranges: Mapping[Tensor, Range]) -> list[Findi
     ERROR where the kernel of DIV would meet a divisor of 0, which it does not survive; WARNING where a reciprocal root
     is taken of values of few steps.
     """
-    return [f for node in graph.nodes_of(Div, Rsqrt) for f in _divisor(node, ranges)]
+    return [f for node in graph.nodes_of(Div, Rsqrt) for f in divisor_of(node, ranges)]
 
 
-def _divisor(node: Node, ranges: Mapping[Tensor, Range]) -> Iterator[Finding]:
+def divisor_of(node: Node, ranges: Mapping[Tensor, Range]) -> Iterator[Finding]:
+    """Tell whether what one node divides by is too near 0."""
     divisor = node.input(1 if isinstance(node.op, Div) else 0)
     if not is_real(divisor) or divisor not in ranges:
         return

@@ -12,17 +12,24 @@ import msgspec
 import numpy as np
 
 from vitrify.core.findings import Finding, Severity
+from vitrify.core.words import counted
 from vitrify.data.binding import identity_interface
 from vitrify.ir import DType, Graph, Interface, Ledger, LedgerEntry, Model, Node, OutputBinding, Part, Tensor
-from vitrify.ops import Concatenation, Reshape, Transpose
+from vitrify.ops import Concatenation, Div, Reshape, Transpose
 from vitrify.quant.calibration.statistics import Range, Statistics
-from vitrify.quant.outputs.hosting import Tail, collisions, find_tail, host_program
+from vitrify.quant.outputs.conflicts import collisions
+from vitrify.quant.outputs.hosting import give_out
 from vitrify.quant.outputs.joins import Join, axis_after, fewest_levels, find_join, parts_of, reshaped_axis
+from vitrify.quant.outputs.tails import Tail, find_tails, must_leave
 from vitrify.quant.planning import natural_ranges
+from vitrify.quant.reach import divisor_of
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.scales import LEVELS
 
 PASS = "split-outputs"
+
+SHOWN = 8
+"""How many names a sentence lists."""
 
 
 @dataclass
@@ -33,64 +40,76 @@ class _Work:
     ranges: Mapping[Tensor, Range]
     recipe: Recipe
     findings: list[Finding] = field(default_factory=list)
-    tails: dict[int, Tail] = field(default_factory=dict)
+    tails: list[Tail] = field(default_factory=list)
     parted: int = 0
+
+    @property
+    def may_host(self) -> bool:
+        """True when the file can get a host program: it has none yet."""
+        return self.recipe.outputs != "keep" and (self.model.interface is None or self.model.interface.host is None)
 
 
 def split_outputs(model: Model, statistics: Statistics, recipe: Recipe, ledger: Ledger) -> list[Finding]:
     """Take the outputs apart whose parts would lose their levels; returns a finding for each such output.
 
     An output that is only joined becomes one output for each part. One that is computed from its parts, as decoded
-    boxes are, is cut before that arithmetic, which becomes the host program. The interface keeps how the source's
-    output is made up either way. With ``outputs = "keep"`` nothing changes.
+    boxes are, is cut before that arithmetic, which becomes the host program; so is one whose last operators have no
+    int8 form, or make numbers of classes. The interface keeps how the source's output is made up either way. With
+    ``outputs = "keep"`` nothing changes.
     """
     graph = model.main
     work = _Work(model, natural_ranges(graph, statistics, recipe), recipe)
     before = len(graph)
-    for position, output in enumerate(graph.outputs):
-        _look_at(work, position, output)
+    for tail in find_tails(graph):
+        _look_at(work, tail)
     if work.tails:
         interface = model.interface or identity_interface(model)
-        model.interface = msgspec.structs.replace(interface, host=host_program(work.tails, graph.outputs))
+        model.interface = msgspec.structs.replace(interface, host=give_out(model, work.tails))
     graph.remove_dead()
     if work.parted:
         ledger.add(LedgerEntry(name=PASS, summary="outputs of mixed range taken apart, a scale each",
                                changes=work.parted, nodes_before=before, nodes_after=len(graph)))
     if work.tails:
-        moved = sum(len(t.nodes) for t in work.tails.values())
+        moved = sum(len(t.nodes) for t in work.tails)
         ledger.add(LedgerEntry(name="host-tail", summary="last arithmetic moved behind the file's outputs, in float",
                                changes=moved, nodes_before=before, nodes_after=len(graph)))
     return work.findings
 
 
-def _look_at(work: _Work, position: int, output: Tensor) -> None:
-    """Take one output apart if its parts collide."""
-    graph = work.model.main
-    tail = find_tail(graph, output)
+def _look_at(work: _Work, tail: Tail) -> None:
+    """Take the outputs of one tail apart if its parts collide, or move it to the host if int8 cannot hold it."""
     found = collisions(tail, work.ranges, work.recipe.split_levels)
-    if not found:
+    if not found and not must_leave(tail) and not _divides_by_nothing(work, tail):
         return
-    node, tensor, left = min(found, key=lambda one: one[2])
-    split = work.recipe.outputs == "split"
-    if split and tail.computes and tail.is_movable and _can_host(work.model):
-        _replace_output(work.model, position, tail.sources)
-        work.tails[position] = tail
-        done = (f"the file gives out {_names(tail.sources)}; the {len(tail.nodes)} operators after them are "
-                "computed in float when Vitrify runs the file")
-    else:
-        parts = _part(work, position, output) if split else 0
+    hosted = work.may_host and tail.is_movable and (not found or (tail.computes and tail.is_light))
+    parts = 0
+    if not hosted and found and work.recipe.outputs != "keep":
+        parts = sum(_part(work, p, t) for p, t in enumerate(work.model.main.outputs) if t in tail.outputs)
+        hosted = not parts and work.may_host and tail.is_movable
         work.parted += parts > 0
-        done = f"it was taken apart into {parts} outputs with a scale each, joined when Vitrify runs the file" \
-            if parts else ""
-    work.findings.append(_finding(output, node, tensor, left, work.ranges, done))
+    if hosted:
+        work.tails.append(tail)
+    done = ""
+    if hosted:
+        done = (f"the file gives out {_names(tail.sources)}; {counted(len(tail.nodes), 'operator')} after that "
+                f"{'is' if len(tail.nodes) == 1 else 'are'} computed in float when Vitrify runs the file")
+    elif parts:
+        done = f"it was taken apart into {parts} outputs with a scale each, joined when Vitrify runs the file"
+    if found:
+        work.findings.append(_finding(tail, found, work.ranges, done))
+    elif hosted:
+        work.findings.append(_hosted(tail, done))
 
 
-def _can_host(model: Model) -> bool:
-    return model.interface is None or model.interface.host is None
+def _divides_by_nothing(work: _Work, tail: Tail) -> bool:
+    """True when the kernel of DIV would meet a divisor of 0."""
+    return any(isinstance(n.op, Div) and any(f.severity is Severity.ERROR for f in divisor_of(n, work.ranges))
+               for n in tail.nodes)
 
 
 def _names(tensors: Sequence[Tensor]) -> str:
-    return ", ".join(f"'{t.name}'" for t in tensors)
+    shown = ", ".join(f"'{t.name}'" for t in tensors[:SHOWN])
+    return shown + (f" and {len(tensors) - SHOWN} more" if len(tensors) > SHOWN else "")
 
 
 def _replace_output(model: Model, position: int, tensors: Sequence[Tensor]) -> None:
@@ -179,14 +198,30 @@ def _repeat(graph: Graph, step: Node, tensor: Tensor, axis: int, after: Node) ->
     return graph.add(Reshape(new_shape=target), [tensor, wanted], origin=origin, name=name, after=after)
 
 
-def _finding(output: Tensor, node: Node, tensor: Tensor, left: float, ranges: Mapping[Tensor, Range],
+def _finding(tail: Tail, found: Sequence[tuple[Node, Tensor, float]], ranges: Mapping[Tensor, Range],
              done: str) -> Finding:
-    name = str(output.origin) if output.origin.sources else output.name
+    node, tensor, left = min(found, key=lambda item: item[2])
     listed = ", ".join(f"'{t.name}' [{ranges[t].low:.4g}, {ranges[t].high:.4g}]" for t in node.inputs
                        if t is not None and t in ranges)
     return Finding(code="range.collision", severity=Severity.INFO if done else Severity.WARNING,
-                   headline=f"output '{name}' mixes very different ranges: '{tensor.name}' would be left with "
+                   headline=f"output {_outputs(tail)} mixes very different ranges: '{tensor.name}' would be left with "
                             f"{max(1, round(left))} of {LEVELS} levels",
                    where=f"{node.op.kind} '{node.name}' of {listed}",
                    why=f"an int8 tensor has one scale; {done or 'it was left as it is'}",
                    help="" if done else "use outputs = \"split\" in the recipe")
+
+
+def _hosted(tail: Tail, done: str) -> Finding:
+    """Say why a tail went to the host that mixes no ranges."""
+    kinds = ", ".join(dict.fromkeys(n.op.kind for n in tail.unquantizable))
+    numbers = ", ".join(f"'{n.name}'" for n in tail.discrete[:SHOWN])
+    why = f"{kinds} has no int8 kernel" if kinds else \
+        f"{numbers} gives class numbers or indices, which a scale would blur" if numbers else \
+        "the int8 kernel of DIV ends the process when a divisor rounds to 0"
+    return Finding(code="quant.host", severity=Severity.INFO, why=f"{why}; {done}",
+                   headline=f"output {_outputs(tail)} is computed behind the file",
+                   where=f"node '{tail.nodes[0].name}'")
+
+
+def _outputs(tail: Tail) -> str:
+    return ", ".join(f"'{t.origin if t.origin.sources else t.name}'" for t in tail.outputs)

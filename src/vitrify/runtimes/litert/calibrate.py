@@ -70,7 +70,7 @@ def calibrate_here(path: str, samples: Samples, recipe: Recipe, checkpoint: str 
     from vitrify.tflite import read
 
     model = read(path)
-    refuse_unquantizable(model)
+    refuse_unquantizable(model, recipe)
     fold_half_weights(model.main)
     watched = watches(model.main, recipe)
     statistics = _resume(checkpoint, _key(path, samples, watched))
