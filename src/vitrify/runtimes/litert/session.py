@@ -12,6 +12,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from vitrify.core.errors import ModelError
+from vitrify.runtimes.litert.reasons import reason
 from vitrify.runtimes.litert.spec import Details, Spec
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -45,6 +46,7 @@ class Session:
         except (ValueError, RuntimeError) as error:      # a name that is no text, an index out of range
             raise ModelError.of("litert.load", f"LiteRT cannot describe the file: {error}", where=spec.path) from error
         self._has_resources = any(op["op_name"] in _STATEFUL for op in self.operators)
+        self._resources = {d["index"] for d in self.tensors if d["dtype"] is np.object_}
         self._used = False
 
     def _make(self) -> Interpreter:
@@ -59,7 +61,7 @@ class Session:
                 interpreter.resize_tensor_input(details[position]["index"], shape)
             interpreter.allocate_tensors()
         except (ValueError, RuntimeError, IndexError) as error:
-            raise ModelError.of("litert.prepare", f"LiteRT cannot prepare the model: {error}",
+            raise ModelError.of("litert.prepare", f"LiteRT cannot prepare the model: {reason(error, interpreter)}",
                                 where=spec.path) from error
         return interpreter
 
@@ -95,6 +97,8 @@ class Session:
 
     def read(self, index: int) -> Array | None:
         """Return a tensor's value, None where it has none (strings of optional outputs, resources)."""
+        if index in self._resources:
+            return None                  # LiteRT dies of reading one
         try:
             value: Array = self.interpreter.get_tensor(index)
         except ValueError:
