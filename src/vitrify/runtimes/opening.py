@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from vitrify.ir import Model
     from vitrify.runtimes.litert import LiteRT
 
+NUMPY = "numpy"
+"""The kernels that are no runtime's: the operators' numpy references."""
 _TFLITE = b"TFL3"      # the flatbuffer's file identifier, at byte 4. Source: TFLite schema.
 
 
@@ -27,14 +29,15 @@ def open(source: Path | str | Model, *, shapes: Mapping[str, Sequence[int] | int
         source: an ONNX or TFLite file, or a model in memory.
         shapes: static shapes of inputs by name; a number fixes the dimension of that name, in an ONNX model.
         values: constants to put in the place of an ONNX model's inputs.
-        kernels: LiteRT's kernels: ``reference``, ``optimized``, ``xnnpack`` or ``auto``.
+        kernels: LiteRT's kernels, ``reference``, ``optimized``, ``xnnpack`` or ``auto``; or ``numpy``: the operators'
+            own references, in this process and without the limit of time.
         threads: threads per run.
         seconds: the limit of time for one run.
     Raises:
         VitrifyError: the file cannot be had, or the runtime refuses it or dies of it.
     """
     if not isinstance(source, Path | str):
-        return _open_model(source, kernels, threads, seconds)
+        return _open_reference(source) if kernels == NUMPY else _open_model(source, kernels, threads, seconds)
     path = Path(source)
     stamp(path)
     if _head(path)[4:8] == _TFLITE:
@@ -42,10 +45,21 @@ def open(source: Path | str | Model, *, shapes: Mapping[str, Sequence[int] | int
 
         if values:
             raise UsageError.of("runtime.values", "a TFLite file's inputs cannot be made constants", where=str(path))
+        if kernels == NUMPY:
+            if shapes:
+                raise UsageError.of("runtime.shape", "the numpy references run a file with its own shapes",
+                                    where=str(path))
+            return _open_reference(path)
         return LiteRT(path, shapes=shapes, kernels=kernels, threads=threads, seconds=seconds)  # type: ignore[arg-type]
     from vitrify.runtimes.onnxruntime import OnnxRuntime
 
     return OnnxRuntime(path, shapes=shapes, values=values, threads=threads, seconds=seconds)
+
+
+def _open_reference(source: Path | Model) -> Runtime:
+    from vitrify.runtimes.reference import Reference
+
+    return Reference(source)
 
 
 def _open_model(model: Model, kernels: str, threads: int, seconds: float | None) -> LiteRT:
