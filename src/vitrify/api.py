@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
+from msgspec import structs
 
 from vitrify.core.errors import UsageError
 from vitrify.core.files import temporary_folder
@@ -32,7 +33,9 @@ from vitrify.results import (
 )
 
 if TYPE_CHECKING:
+    from vitrify.data.feeds import Feed
     from vitrify.data.preprocess import Preprocess
+    from vitrify.ir import Interface
     from vitrify.quant import Recipe
 
 R = TypeVar("R", bound=Result)
@@ -73,7 +76,7 @@ def load(source: str | Path | object, example_inputs: Sequence[Any] | Mapping[st
     return model
 
 
-def quantize(model: Source, *, data: str | Path | None = None, samples: int | None = None,
+def quantize(model: Source, *, data: object = None, samples: int | Literal["auto"] | None = None,
              random_calibration: bool = False, preprocess: Preprocess | None = None, recipe: Recipe | None = None,
              shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
              trust: bool = False) -> Model:
@@ -81,10 +84,11 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
 
     Args:
         model: a float model or its file.
-        data: a folder of pictures, .npy or .npz files, or one such file.
-        samples: use at most so many samples.
+        data: a folder of pictures, recordings or arrays, one such file or a list of them; or an array, a dict of arrays
+            by input name, or an iterable of those, such as a generator, which is walked once and never gathered.
+        samples: use at most so many samples; "auto" stops when the ranges no longer move.
         random_calibration: calibrate on random values instead; the answers then mean nothing.
-        preprocess: how a picture becomes an input.
+        preprocess: how a file, or an array of 8-bit pixels, becomes an input; the model remembers it.
         recipe: what is quantized how.
         shapes, dims, values, trust: as for ``load``, when ``model`` is a file.
     Raises:
@@ -96,23 +100,27 @@ def quantize(model: Source, *, data: str | Path | None = None, samples: int | No
     from vitrify.pipeline.widening import quantize_enough
     from vitrify.quant.copying import copy_model
 
-    given = _data(data, samples, random_calibration, preprocess)
-    given.require("calibration")
+    feed = None if data is None or isinstance(data, str | Path) else data
+    given = _data(data if feed is None else None, samples, random_calibration, preprocess)
+    if feed is None or random_calibration:
+        given.require("calibration")
     source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values, trust=trust)
     chosen = recipe or quant.Recipe()
     to_integer_forms(source := copy_model(source))
     with temporary_folder() as folder:
         path = folder / "float.tflite"
+        given = given if feed is None else structs.replace(given, feed=_feed(feed, folder / "kept", given))
         tflite.write(source, path)
         statistics, _ = calibrate_model(path, source, given, chosen, None, _silent)
         return quantize_enough(source, path, statistics, chosen, given)[0].model
 
 
-def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = None, dims: Dims | None = None,
-        values: Values | None = None, trust: bool = False) -> dict[str, Array]:
+def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shapes | None = None,
+        dims: Dims | None = None, values: Values | None = None, trust: bool = False) -> dict[str, Array]:
     """Run a model once: takes and returns what the source model takes and returns, whatever became of it inside.
 
-    ``shapes``, ``dims``, ``values`` and ``trust`` are as for ``load``, when ``model`` is a file.
+    ``shapes``, ``dims``, ``values`` and ``trust`` are as for ``load``, when ``model`` is a file. The path of a picture
+    may stand for an array: it becomes the input as in calibration, which the model remembers.
 
     Raises:
         VitrifyError: an input is missing or does not fit, or the runtime refuses the model.
@@ -132,7 +140,22 @@ def run(model: Source, inputs: Mapping[str, Array], *, shapes: Shapes | None = N
             names = ", ".join(f"'{binding.name}'" for binding in runtime.interface.inputs)
             raise UsageError.of("run.inputs", f"the inputs are of type {type(given).__name__}, not arrays by name",
                                 help=f"give a dict with an array for each of {names}")
-        return runtime.run(inputs)
+        return runtime.run(_read(inputs, runtime.interface, source))
+
+
+def _read(inputs: Mapping[str, Array | str | Path], interface: Interface, model: Model | Path) -> dict[str, Array]:
+    """The arrays, those of pictures read as the model remembers."""
+    from vitrify.data.preprocess import Preprocess, remembered
+    from vitrify.data.reading import source_of
+    from vitrify.pipeline.remembered import remembered_in
+
+    files = {name: _path(value) for name, value in inputs.items() if isinstance(value, str | Path)}
+    arrays = {name: value for name, value in inputs.items() if not isinstance(value, str | Path)}
+    if not files:
+        return arrays
+    how = (remembered(model) if isinstance(model, Model) else remembered_in(model)) or Preprocess()
+    taken = [binding for binding in interface.inputs if binding.name in files]
+    return arrays | {one.name: source_of(files[one.name], [one], how).sample(0)[one.name] for one in taken}
 
 
 def check(model: Source, target: str) -> CheckResult:
@@ -173,10 +196,13 @@ def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, 
         return _named(convert_file(path, _output(output), options), "convert")
 
 
-def verify(*models: Source, data: str | Path | None = None, samples: int | None = None, random_inputs: bool = False,
+def verify(*models: Source, data: object = None, samples: int | None = None, random_inputs: bool = False,
            preprocess: Preprocess | None = None, shapes: Shapes | None = None, dims: Dims | None = None,
            values: Values | None = None, trust: bool = False) -> VerifyResult:
     """Run forms of one model on the same inputs and compare each with the first.
+
+    ``data`` is as for ``quantize``; what Python gives is written to a temporary folder first. Files become inputs as
+    ``preprocess`` says, or else as the first model that remembers it.
 
     Raises:
         VitrifyError: a model cannot be run, the models do not belong together, or there is no data.
@@ -187,8 +213,10 @@ def verify(*models: Source, data: str | Path | None = None, samples: int | None 
 
     with ExitStack() as stack:
         paths = [stack.enter_context(_file(model)) for model in models]
-        given = _data(data, samples, random_inputs, preprocess)
         options = _conversion(shapes, values=values, dims=dims, trust=trust)
+        place = data if data is None or isinstance(data, str | Path) else _written(
+            data, stack.enter_context(temporary_folder()), paths[0], options, samples, preprocess)
+        given = _data(place, samples, random_inputs, preprocess)
         return _named(verify_files(paths, given, options), "verify")
 
 
@@ -232,13 +260,32 @@ def _conversion(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Value
                           input_layout=io_layout, output_layout=io_layout)
 
 
-def _data(path: str | Path | None, samples: int | None, random: bool, preprocess: Preprocess | None) -> DataOptions:
-    given = DataOptions(path=None if path is None else _path(path), samples=samples, random=random)
-    if preprocess is None:
-        return given
-    from msgspec import structs
+def _data(path: object, samples: int | Literal["auto"] | None, random: bool,
+          preprocess: Preprocess | None) -> DataOptions:
+    if not isinstance(path, str | Path | None):
+        raise UsageError.of("call.data", f"data is of type {type(path).__name__}, not a path")
+    given = DataOptions(path=None if path is None else _path(path), samples=None if samples == "auto" else samples,
+                        enough=samples == "auto", random=random)
+    return given if preprocess is None else given.prepared_as(preprocess)
 
-    return structs.replace(given, fit=preprocess.fit, color=preprocess.color, mean=preprocess.mean, std=preprocess.std)
+
+def _feed(data: object, folder: Path, given: DataOptions) -> Feed:
+    from vitrify.data.feeds import Feed
+
+    folder.mkdir()
+    return Feed(data, folder, given.how(), given.samples, given.enough)
+
+
+def _written(data: object, folder: Path, model: Path, options: ConvertOptions, samples: int | None,
+             preprocess: Preprocess | None) -> Path:
+    """Write what Python code gives for a comparison to files."""
+    from vitrify.data.feeds import Feed
+    from vitrify.pipeline.verify import interface_of
+
+    feed = Feed(data, folder, preprocess, samples).bind(interface_of(model, options))
+    for number, sample in enumerate(feed):
+        np.savez(folder / f"{number:012d}.npz", **sample)        # type: ignore[arg-type]
+    return folder
 
 
 @contextmanager

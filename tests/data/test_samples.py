@@ -235,7 +235,7 @@ def test_order_is_that_of_the_names_and_samples_walk_again(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda p: p / "nowhere", "there is no"), (lambda p: p, "no pictures, .npy or .npz files below"),
+    (lambda p: p / "nowhere", "there is no"), (lambda p: p, "no pictures, recordings, .npy or .npz files below"),
     (lambda p: (p / "model.bin").write_bytes(b"x") and p / "model.bin", "neither a picture nor"),
 ], ids=["missing", "empty", "other"])
 def test_nothing_to_read(make: Callable[[Path], Path], message: str, tmp_path: Path) -> None:

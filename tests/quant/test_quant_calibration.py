@@ -155,7 +155,8 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
 def test_errors_come_out_of_the_process(tmp_path: Path) -> None:
     path, model = small(tmp_path)
     samples = stored(model, noise(model), tmp_path)
-    (tmp_path / "samples" / "002.npz").write_bytes(b"PK\x03\x04broken")
+    for name in ("001", "002", "003"):
+        (tmp_path / "samples" / f"{name}.npz").write_bytes(b"PK\x03\x04broken")
     with pytest.raises(DataError, match=r"cannot read 002\.npz"):
         calibrate(path, samples, Recipe())
     with pytest.raises(ModelError):

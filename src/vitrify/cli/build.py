@@ -22,8 +22,9 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
           value: o.ValueOption = o.NONE, trust: o.TrustOption = False, io_layout: o.LayoutOption = o.Layout.NHWC,
           io: o.IoOption = o.Integer.INT8, outputs: o.OutputsOption = o.Outputs.SPLIT,
           calibrator: o.CalibratorOption = None, least_db: o.LeastDbOption = None, recipe: o.RecipeOption = None,
-          save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = "0", std: o.StdOption = "1",
-          fit: o.FitOption = o.Fit.STRETCH, color: o.ColorOption = o.Color.RGB, seed: o.SeedOption = 0,
+          save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = None, std: o.StdOption = None,
+          fit: o.FitOption = None, color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
+          seed: o.SeedOption = 0,
           json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Convert, quantize, verify and compile a model; writes a run folder with report.html.
 
@@ -34,7 +35,7 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
         from vitrify.pipeline.build import BuildOptions, build_run
         from vitrify.report.html import write_report
 
-        given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std)
+        given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
         options = BuildOptions(
             model=model, target=target, data=given, command=["vitrify", *sys.argv[1:]],
             conversion=o.conversion(shape, dim, value, trust, io_layout),

@@ -11,8 +11,9 @@ from vitrify.results import Result
 def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = None, samples: o.SamplesOption = None,
           random_calibration: o.RandomOption = False, shape: o.ShapeOption = o.NONE, dim: o.DimOption = o.NONE,
           value: o.ValueOption = o.NONE, trust: o.TrustOption = False,
-          mean: o.MeanOption = "0", std: o.StdOption = "1", fit: o.FitOption = o.Fit.STRETCH,
-          color: o.ColorOption = o.Color.RGB, seed: o.SeedOption = 0, json: o.JsonOption = False,
+          mean: o.MeanOption = None, std: o.StdOption = None, fit: o.FitOption = None,
+          color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
+          seed: o.SeedOption = 0, json: o.JsonOption = False,
           quiet: o.QuietOption = False) -> int:
     """Say for each node whether it runs on the NPU or the CPU, and why.
 
@@ -22,7 +23,7 @@ def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
     def work(reporter: Reporter) -> Result:
         from vitrify.pipeline.check import check_file
 
-        given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std)
+        given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
         return check_file(model, target, given, o.conversion(shape, dim, value, trust), reporter)
 
     return run_command("check", work, json=json, quiet=quiet)

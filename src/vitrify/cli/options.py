@@ -12,6 +12,7 @@ from vitrify.core.errors import UsageError
 if TYPE_CHECKING:
     from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 
+AUTO = "auto"
 NONE: list[str] = []
 """The default of a repeatable option; the parser copies it."""
 
@@ -77,17 +78,24 @@ TrustOption = Annotated[bool, Option(
                     "you know.")]
 LayoutOption = Annotated[Layout, Option("--io-layout", help="Layout of the file's inputs and outputs.")]
 DataOption = Annotated[Path | None, Option(
-    "--data", metavar="PATH", help="A folder of pictures, .npy or .npz files, or one such file.")]
-SamplesOption = Annotated[int | None, Option(
-    "--samples", metavar="N", min=1, help="Use at most N samples of the data.")]
+    "--data", metavar="PATH",
+    help="A folder of pictures, recordings (.wav), .npy, .npz or .safetensors files, one such file, a list of them "
+         "(.txt, .json), or a folder with a folder for each input.")]
+SamplesOption = Annotated[str | None, Option(
+    "--samples", metavar="N", help="Use at most N samples of the data; auto: as many as move the ranges.")]
 RandomOption = Annotated[bool, Option(
     "--random-calibration", help="Calibrate on random values. The result runs, but its answers mean nothing.")]
 RandomInputsOption = Annotated[bool, Option("--random-inputs", help="Compare on random values.")]
-MeanOption = Annotated[str, Option(
-    "--mean", metavar="M[,M,M]", help="Subtracted from the pixels, which are scaled to 0..1.")]
-StdOption = Annotated[str, Option("--std", metavar="S[,S,S]", help="Then divided by this.")]
-FitOption = Annotated[Fit, Option("--fit", help="How pictures are brought to the input's size.")]
-ColorOption = Annotated[Color, Option("--color", help="Order of the channels.")]
+MeanOption = Annotated[str | None, Option(
+    "--mean", metavar="M[,M,M]", help="Subtracted from the pixels, which are scaled to 0..1 [default: 0].")]
+StdOption = Annotated[str | None, Option("--std", metavar="S[,S,S]", help="Then divided by this [default: 1].")]
+FitOption = Annotated[Fit | None, Option("--fit", help="How pictures are brought to the input's size "
+                                                       "[default: stretch].")]
+ColorOption = Annotated[Color | None, Option("--color", help="Order of the channels [default: rgb].")]
+PrepareOption = Annotated[list[str], Option(
+    "--prepare", metavar="WHAT=V", help="How files become inputs besides: scale, pad, interpolation, crop_fraction of "
+                                        "pictures; layout=nhwc or nchw of arrays; rate, hop, resample of recordings. "
+                                        "Repeatable.")]
 SeedOption = Annotated[int, Option("--seed", help="Seed of random values.")]
 IoOption = Annotated[Integer, Option("--io", help="Element type of the file's inputs and outputs.")]
 OutputsOption = Annotated[Outputs, Option(
@@ -122,17 +130,54 @@ def conversion(shape: list[str], dim: list[str], value: list[str], trust: bool =
                           trust=trust, input_layout=layout.value, output_layout=layout.value)
 
 
-def data_options(path: Path | None, samples: int | None, random: bool, seed: int, fit: Fit, color: Color, mean: str,
-                 std: str) -> DataOptions:
-    """Read which samples are to be used, and how pictures become inputs.
+def data_options(path: Path | None, samples: str | None, random: bool, seed: int, fit: Fit | None, color: Color | None,
+                 mean: str | None, std: str | None, prepare: list[str] = NONE) -> DataOptions:
+    """Read which samples are to be used, and how files become inputs.
 
     Raises:
-        UsageError: mean or std are no numbers.
+        UsageError: a value is none.
     """
     from vitrify.pipeline.options import DataOptions
 
-    return DataOptions(path=path, samples=samples, random=random, seed=seed, fit=fit.value, color=color.value,
-                       mean=parse_numbers("--mean", mean), std=parse_numbers("--std", std))
+    told = any(given is not None for given in (fit, color, mean, std)) or bool(prepare)
+    options = DataOptions(
+        path=path, samples=parse_samples(samples), enough=samples == AUTO, random=random, seed=seed,
+        fit=(fit or Fit.STRETCH).value, color=(color or Color.RGB).value, mean=parse_numbers("--mean", mean or "0"),
+        std=parse_numbers("--std", std or "1"), prepare=parse_prepare(prepare), told=told)
+    if prepare:
+        options.how()
+    return options
+
+
+def parse_samples(text: str | None) -> int | None:
+    """Read a number of samples; None where there is no limit.
+
+    Raises:
+        UsageError: the text is neither a positive whole number nor ``auto``.
+    """
+    if text is None or text == AUTO:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError.of("call.invalid", f"--samples {text!r} is neither a positive whole number nor {AUTO}",
+                            where="--samples", help=f"write it like --samples 64 or --samples {AUTO}")
+    return int(text)
+
+
+def parse_prepare(texts: list[str]) -> dict[str, str]:
+    """Read ``WHAT=VALUE``.
+
+    Raises:
+        UsageError: a text is not that, comes twice, or has an option of its own.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not name or not value or name in found or name in ("mean", "std", "fit", "color"):
+            own = f"; --{name} is an option of its own" if name in ("mean", "std", "fit", "color") else ""
+            raise UsageError.of("call.prepare", f"--prepare {text!r} is no name with a value, or comes twice{own}",
+                                where="--prepare", help="write it like --prepare rate=16000 --prepare hop=8000")
+        found[name] = value
+    return found
 
 
 def quantize_options(io: Integer, outputs: Outputs, calibrator: Calibrator | None, recipe: Path | None,

@@ -14,15 +14,16 @@ def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.Output
              value: o.ValueOption = o.NONE, trust: o.TrustOption = False, io_layout: o.LayoutOption = o.Layout.NHWC,
              io: o.IoOption = o.Integer.INT8, outputs: o.OutputsOption = o.Outputs.SPLIT,
              calibrator: o.CalibratorOption = None, least_db: o.LeastDbOption = None, recipe: o.RecipeOption = None,
-             save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = "0", std: o.StdOption = "1",
-             fit: o.FitOption = o.Fit.STRETCH, color: o.ColorOption = o.Color.RGB, seed: o.SeedOption = 0,
+             save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = None, std: o.StdOption = None,
+             fit: o.FitOption = None, color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
+             seed: o.SeedOption = 0,
              json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Quantize a model to full-integer TFLite, or refuse and name what stays float."""
 
     def work(reporter: Reporter) -> Result:
         from vitrify.pipeline.quantize import quantize_file
 
-        given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std)
+        given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
         conversion = o.conversion(shape, dim, value, trust, io_layout)
         quantization = o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db)
         return quantize_file(model, output, given, quantization, conversion, reporter)

@@ -18,15 +18,16 @@ ModelsArgument = Annotated[list[Path], Argument(
 def verify(models: ModelsArgument, data: o.DataOption = None, samples: o.SamplesOption = None,
            random_inputs: o.RandomInputsOption = False, shape: o.ShapeOption = o.NONE, dim: o.DimOption = o.NONE,
            value: o.ValueOption = o.NONE, trust: o.TrustOption = False,
-           mean: o.MeanOption = "0", std: o.StdOption = "1", fit: o.FitOption = o.Fit.STRETCH,
-           color: o.ColorOption = o.Color.RGB, seed: o.SeedOption = 0, json: o.JsonOption = False,
+           mean: o.MeanOption = None, std: o.StdOption = None, fit: o.FitOption = None,
+           color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
+           seed: o.SeedOption = 0, json: o.JsonOption = False,
            quiet: o.QuietOption = False) -> int:
     """Run forms of one model on the same inputs and compare their outputs and inner tensors."""
 
     def work(reporter: Reporter) -> Result:
         from vitrify.pipeline.verify import verify_files
 
-        given = o.data_options(data, samples, random_inputs, seed, fit, color, mean, std)
+        given = o.data_options(data, samples, random_inputs, seed, fit, color, mean, std, prepare)
         conversion = o.conversion(shape, dim, value, trust)
         return verify_files(models, given, conversion, reporter)
 

@@ -1,4 +1,4 @@
-"""Samples in .npy and .npz files: memory-mapped or streamed, one sample at a time."""
+"""Samples in .npy and .npz files, read one at a time."""
 
 from __future__ import annotations
 
@@ -12,42 +12,11 @@ import numpy as np
 
 from vitrify.core.errors import DataError
 from vitrify.core.findings import Finding
-from vitrify.ir.dtypes import element_type, is_float
+from vitrify.data.fitting import Fit, fit
+from vitrify.data.preprocess import Preprocess
 from vitrify.ir.interface import InputBinding
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-def batch_of(shape: Sequence[int], expected: Sequence[int]) -> int | None:
-    """How many samples an array of ``shape`` holds for an input of shape ``expected``; None when it does not fit.
-
-    The input's shape itself, the same without its leading 1, or either with a number of samples in front.
-    """
-    found, wanted = tuple(shape), tuple(expected)
-    inner = wanted[1:] if wanted[:1] == (1,) else wanted
-    if found in (wanted, inner):
-        return 1
-    return found[0] if found[1:] in (wanted, inner) else None
-
-
-def _fits(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    if is_float(wanted):
-        return is_float(found)
-    return found.kind == wanted.kind or np.can_cast(found, wanted)
-
-
-def check(path: Path, binding: InputBinding, shape: Sequence[int], dtype: np.dtype[Any]) -> Finding | None:
-    """Say what is wrong with an array for an input, None when it fits."""
-    expected = f"{binding.dtype}[{','.join(map(str, binding.shape))}]"
-    found = f"{dtype}[{','.join(map(str, shape))}]"
-    headline = f"{path.name} holds {found}, input '{binding.name}' takes {expected}"
-    if batch_of(shape, binding.shape) is None:
-        return Finding(code="data.shape", headline=headline, where=str(path),
-                       help="a number of samples may stand in front of that shape")
-    if not _fits(dtype, element_type(binding.dtype)):
-        return Finding(code="data.dtype", headline=headline, where=str(path), why="the values would not mean the same",
-                       help="save the values as the model takes them, already scaled")
-    return None
 
 
 def unreadable(path: Path, error: Exception) -> DataError:
@@ -56,35 +25,44 @@ def unreadable(path: Path, error: Exception) -> DataError:
                              help="repair or remove the file"))
 
 
-def _shaped(array: Array, binding: InputBinding) -> Array:
-    return np.ascontiguousarray(array, element_type(binding.dtype)).reshape(binding.shape)
-
-
 class NpySource:
-    """One memory-mapped .npy file: a sample, or several along its first axis."""
+    """One .npy file: a sample, or several along its first axis. Nothing of it stays in memory."""
 
-    def __init__(self, path: Path, inputs: Sequence[InputBinding]) -> None:
+    def __init__(self, path: Path, inputs: Sequence[InputBinding], preprocess: Preprocess) -> None:
         if len(inputs) != 1:
             raise DataError(Finding(code="data.inputs", headline=f"{path.name} holds one array, the model takes "
                                     f"{len(inputs)}: {', '.join(repr(i.name) for i in inputs)}", where=str(path),
                                     help="give .npz files with an array for each input name"))
         try:
-            self._array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+            self._array = np.load(path, mmap_mode="r", allow_pickle=False)       # for its header, mostly
         except (OSError, ValueError, EOFError) as error:
             raise unreadable(path, error) from error
-        self._binding = inputs[0]
-        problem = check(path, self._binding, self._array.shape, self._array.dtype)
-        if problem is not None:
-            raise DataError(problem)
-        self._count = batch_of(self._array.shape, self._binding.shape) or 0
+        self._binding, self._preprocess = inputs[0], preprocess
+        fitted = fit(path, self._binding, self._array.shape, self._array.dtype, preprocess)
+        if isinstance(fitted, Finding):
+            raise DataError(fitted)
+        self._path, self._fit = path, fitted
 
     def __len__(self) -> int:
-        return self._count
+        return self._fit.count
 
     def sample(self, index: int) -> dict[str, Array]:
         """Read sample ``index``."""
-        one = self._array if self._array.size == int(np.prod(self._binding.shape)) else self._array[index]
-        return {self._binding.name: _shaped(one, self._binding)}
+        return {self._binding.name: self._fit.apply(self._read(index), self._binding, self._preprocess)}
+
+    def _read(self, index: int) -> Array:
+        mapped: Array = self._array
+        elements = self._fit.elements
+        if not isinstance(mapped, np.memmap) or not mapped.flags.c_contiguous:
+            return mapped if mapped.shape == self._fit.inner else mapped[index]
+        try:        # pages of a mapping would count as this process's memory, one sample after the other
+            values: Array = np.fromfile(self._path, mapped.dtype, elements,
+                                        offset=mapped.offset + index * elements * mapped.dtype.itemsize)
+        except OSError as error:
+            raise unreadable(self._path, error) from error
+        if values.size != elements:
+            raise unreadable(self._path, ValueError(f"it ends after {values.size} of {elements} values of a sample"))
+        return values
 
 
 class NpzSource:
@@ -93,10 +71,11 @@ class NpzSource:
     ``taken`` is the name of the only array and that of the only input, where they differ.
     """
 
-    def __init__(self, path: Path, inputs: Sequence[InputBinding]) -> None:
-        self._path = path
+    def __init__(self, path: Path, inputs: Sequence[InputBinding], preprocess: Preprocess) -> None:
+        self._path, self._preprocess = path, preprocess
         self._inputs = tuple(inputs)
         self._members: dict[str, str] = {}
+        self._fits: dict[str, Fit] = {}
         self.taken: tuple[str, str] | None = None
         self._streams: dict[str, tuple[int, _Member]] = {}
         try:
@@ -118,9 +97,11 @@ class NpzSource:
                 continue
             self._members[binding.name] = names[key]
             member = _Member(archive, names[key])
-            problem = check(self._path, binding, member.shape, member.dtype)
-            problems += [problem] if problem is not None else []
-            counts[binding.name] = batch_of(member.shape, binding.shape) or 0
+            fitted = fit(self._path, binding, member.shape, member.dtype, self._preprocess)
+            if isinstance(fitted, Finding):
+                problems.append(fitted)
+                continue
+            self._fits[binding.name], counts[binding.name] = fitted, fitted.count
         if not problems and len(set(counts.values())) > 1:
             listed = ", ".join(f"'{name}' {count}" for name, count in counts.items())
             problems.append(Finding(code="data.counts", where=str(self._path),
@@ -144,7 +125,7 @@ class NpzSource:
     def sample(self, index: int) -> dict[str, Array]:
         """Read sample ``index``; going back starts the file again."""
         try:
-            return {b.name: _shaped(self._read(b, index), b) for b in self._inputs}
+            return {b.name: self._fits[b.name].apply(self._read(b, index), b, self._preprocess) for b in self._inputs}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise unreadable(self._path, error) from error
 
@@ -152,7 +133,7 @@ class NpzSource:
         position, member = self._streams.get(binding.name, (index + 1, None))
         if member is None or position > index:
             position, member = 0, _Member(zipfile.ZipFile(self._path), self._members[binding.name])
-        elements = int(np.prod(binding.shape, dtype=np.int64))
+        elements = self._fits[binding.name].elements
         member.skip((index - position) * elements)
         self._streams[binding.name] = index + 1, member
         return member.read(elements)

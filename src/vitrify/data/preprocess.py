@@ -1,16 +1,19 @@
-"""From a picture file to the array that a model takes, as plain data that travels with a recipe."""
+"""From a picture to the array that a model takes, as plain data that is stored in the model made with it."""
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
 
-from vitrify.core.errors import DataError, UsageError
+from vitrify.core.errors import DataError, ModelError, UsageError
 from vitrify.core.findings import Finding
+from vitrify.ir import Model
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -21,12 +24,24 @@ MAX_PIXELS = 120_000_000
 """Larger pictures are refused before they are decoded: 120 million pixels need 360 MB as RGB."""
 
 
-class Preprocess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a picture becomes a model's input.
+PIXEL = 1 / 255
+"""What pixels of 0..255 are multiplied by to be in 0..1."""
 
-    ``fit`` brings it to the model's size: ``stretch`` both sides, ``letterbox`` keep the aspect and fill the border
-    with ``pad``, ``crop`` take the middle square-like window that covers ``crop_fraction`` of it. Values are then
-    ``(x / 255 - mean) / std``; ``mean``, ``std`` and ``pad`` are in units of 0..1, with one value or one per channel.
+METADATA = "vitrify.preprocess"
+"""The entry of a model's metadata that says how what it was calibrated on became its input."""
+
+
+class Preprocess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a picture, or a recording, becomes a model's input.
+
+    ``fit`` brings a picture to the model's size: ``stretch`` both sides, ``letterbox`` keep the aspect and fill the
+    border with ``pad``, ``crop`` take the middle square-like window that covers ``crop_fraction`` of it. Values are
+    then ``(pixel * scale - mean) / std``: with the default scale, ``mean`` and ``std`` are in units of 0..1. They have
+    one value or one per channel; ``pad`` is in units of 0..1.
+
+    ``layout`` says how arrays stand in their files where that is not as the model takes them. ``rate`` is the sample
+    rate that the model takes, 0 where it is not told; recordings of another are refused, or resampled with
+    ``resample``. ``hop`` is the distance of the frames that a recording is cut into, 0 for frames side by side.
     """
 
     fit: Literal["stretch", "letterbox", "crop"] = "stretch"
@@ -36,8 +51,19 @@ class Preprocess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     interpolation: Literal["nearest", "bilinear", "bicubic"] = "bilinear"
     crop_fraction: float = 0.875
     pad: float = 114 / 255
+    scale: float = PIXEL
+    layout: Literal["model", "nhwc", "nchw"] = "model"
+    rate: int = 0
+    hop: int = 0
+    resample: bool = False
 
     def __post_init__(self) -> None:
+        if not 0 < self.scale < math.inf:
+            raise UsageError.of("preprocess.scale", f"scale must be above 0, got {self.scale:g}")
+        if min(self.rate, self.hop) < 0:
+            raise UsageError.of("preprocess.rate", f"rate and hop must not be below 0, got {self.rate} and {self.hop}")
+        if self.resample and not self.rate:
+            raise UsageError.of("preprocess.resample", "resampling needs the sample rate that the model takes")
         if any(not value > 0 for value in self.std):
             raise UsageError.of("preprocess.std", f"std must be above 0, got {list(self.std)}")
         if not 0 < self.crop_fraction <= 1:
@@ -45,6 +71,35 @@ class Preprocess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         for label, values in (("mean", self.mean), ("std", self.std)):
             if len(values) not in (1, 3):
                 raise UsageError.of(f"preprocess.{label}", f"{label} takes 1 or 3 values, got {len(values)}")
+
+    @property
+    def in_units(self) -> Preprocess:
+        """The same with mean and std in units of 0..1."""
+        if self.scale == PIXEL:
+            return self
+        factor = PIXEL / self.scale
+        return msgspec.structs.replace(self, scale=PIXEL, mean=tuple(m * factor for m in self.mean),
+                                       std=tuple(s * factor for s in self.std))
+
+
+def remember(model: Model, preprocess: Preprocess) -> None:
+    """Write into a model how files become its input."""
+    model.metadata[METADATA] = msgspec.json.encode(preprocess)
+
+
+def remembered(model: Model) -> Preprocess | None:
+    """Return what a model says of how files become its input, None where it says nothing.
+
+    Raises:
+        ModelError: it says something that cannot be read.
+    """
+    stored = model.metadata.get(METADATA)
+    if stored is None:
+        return None
+    try:
+        return msgspec.json.decode(bytes(stored), type=Preprocess)
+    except msgspec.MsgspecError as error:
+        raise ModelError.of("data.remembered", f"the model's entry '{METADATA}' cannot be used: {error}") from error
 
 
 class PictureShape(msgspec.Struct, frozen=True):
@@ -78,7 +133,11 @@ def read_picture(path: Path, preprocess: Preprocess, shape: PictureShape) -> Arr
     Raises:
         DataError: not a picture, damaged, or too large; says which.
     """
-    picture = _open(path)
+    return prepared(_open(path), preprocess, shape)
+
+
+def prepared(picture: Image, preprocess: Preprocess, shape: PictureShape) -> Array:
+    """Bring a decoded picture into a model's shape."""
     gray = shape.channels == 1 or preprocess.color == "gray"
     fitted = _fit(_flatten(picture, gray), preprocess, shape.width, shape.height)
     pixels = np.asarray(fitted, np.float32)
@@ -91,10 +150,26 @@ def read_picture(path: Path, preprocess: Preprocess, shape: PictureShape) -> Arr
     if shape.channels == 1 and max(mean.size, std.size) > 1:
         raise DataError.of("data.preprocess", "mean and std have 3 values, the model's input has 1 channel",
                            help="give one value for each")
-    values = (pixels / np.float32(255) - mean) / std
+    values = (pixels / np.float32(255) if preprocess.scale == PIXEL else pixels * np.float32(preprocess.scale)) - mean
+    values /= std
     if shape.channels_first:
         values = values.transpose(2, 0, 1)
     return np.ascontiguousarray(values[None] if shape.batched else values, np.float32)
+
+
+def pixels_prepared(pixels: Array, preprocess: Preprocess, shape: PictureShape) -> Array:
+    """Bring an array of pixels, uint8 [H,W], [H,W,C] or [C,H,W], into a model's shape."""
+    from PIL import Image
+
+    first = pixels.ndim == 3 and (preprocess.layout == "nchw" or pixels.shape[2] not in (1, 3))
+    array = pixels.transpose(1, 2, 0) if first else pixels
+    array = array[:, :, 0] if array.ndim == 3 and array.shape[2] == 1 else array
+    return prepared(Image.fromarray(np.ascontiguousarray(array)), preprocess, shape)
+
+
+def holds_pixels(shape: Sequence[int], dtype: np.dtype[Any]) -> bool:
+    """True for an array of 8-bit pictures: [H,W,C] or [C,H,W] with 1 or 3 channels, or several of them."""
+    return dtype == np.uint8 and len(shape) in (3, 4) and (shape[-1] in (1, 3) or shape[-3] in (1, 3))
 
 
 def _open(path: Path) -> Image:

@@ -1,10 +1,11 @@
-"""Samples: a re-iterable, sized stream of input arrays from pictures, .npy and .npz; never all in memory."""
+"""Samples: a re-iterable, sized stream of input arrays from files; never all in memory."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,25 +17,33 @@ from vitrify.core.errors import DataError, UsageError
 from vitrify.core.files import look
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import counted
-from vitrify.data.arrays import NpySource, NpzSource
-from vitrify.data.preprocess import PictureShape, Preprocess, read_picture
+from vitrify.data.arrays import NpzSource
+from vitrify.data.lists import JSON, LISTS, listed
+from vitrify.data.preprocess import PictureShape, Preprocess
+from vitrify.data.reading import KNOWN, PICTURES, SOUNDS, not_pictures, source_of, suffix
 from vitrify.ir.dtypes import element_type, is_float
 from vitrify.ir.interface import InputBinding, Interface
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-PICTURES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"})
 UNNAMED = "arr_0"
-ARRAYS = frozenset({".npy", ".npz"})
 RUN_RECORD = "run.json"
 """The file that says that a folder is a build's own: its statistics and pictures are no samples."""
+
+BAD_FILES = frozenset({"data.unreadable", "data.too_large"})
+"""What may be wrong with single files among good ones: they are left out, with a warning."""
+
+SHOWN = 5
+"""Findings of one kind that a refusal lists in full."""
 
 
 class Samples(msgspec.Struct, frozen=True, kw_only=True):
     """Samples of a model's inputs in the order and layout of the source model, each with batch 1.
 
     Plain data: it can be pickled into a worker process and walked there, as often as needed. ``chosen`` holds the
-    (file, index in the file) of each sample. Without files the samples are random, ``seed`` says which.
+    (file, index in the file) of each sample. With ``parts`` there is one of these for each input instead. Without files
+    the samples are random, ``seed`` says which. ``skipped`` tells of files that were left out.
+    With ``enough``, calibration ends when the ranges no longer move.
     """
 
     inputs: tuple[InputBinding, ...]
@@ -43,6 +52,9 @@ class Samples(msgspec.Struct, frozen=True, kw_only=True):
     preprocess: Preprocess = Preprocess()
     seed: int | None = None
     count: int = 0
+    parts: tuple[Samples, ...] = ()
+    skipped: tuple[Finding, ...] = ()
+    enough: bool = False
 
     @property
     def is_random(self) -> bool:
@@ -51,86 +63,197 @@ class Samples(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pictures(self) -> Preprocess | None:
-        """How pictures became samples, None when not all of the samples are pictures."""
-        used = {Path(self.files[file]).suffix.lower() for file, _ in self.chosen}
-        return self.preprocess if used and not used & ARRAYS else None
+        """How pictures became samples, in units of 0..1; None when not all of the samples are pictures."""
+        used = {suffix(self.files[file]) for file, _ in self.chosen}
+        return self.preprocess.in_units if used and used <= PICTURES else None
+
+    @property
+    def declared(self) -> Preprocess | None:
+        """How pictures or recordings became samples, None where the files hold what the model takes."""
+        if self.parts:
+            return next(filter(None, (part.declared for part in self.parts)), None)
+        used = {suffix(self.files[file]) for file, _ in self.chosen}
+        return self.preprocess if used & (PICTURES | SOUNDS) else None
 
     def __len__(self) -> int:
-        return self.count if self.is_random else len(self.chosen)
+        return self.count if self.is_random else min(map(len, self.parts)) if self.parts else len(self.chosen)
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         return self.walk()
 
-    def walk(self, start: int = 0) -> Iterator[dict[str, Array]]:
+    def walk(self, start: int = 0, skipped: list[Finding] | None = None) -> Iterator[dict[str, Array]]:
         """Yield the samples from number ``start`` on; those before are not read.
+
+        Raises:
+            DataError: as ``numbered``.
+        """
+        return (sample for _, sample in self.numbered(start, skipped))
+
+    def numbered(self, start: int = 0, skipped: list[Finding] | None = None) -> Iterator[tuple[int, dict[str, Array]]]:
+        """Yield the samples from number ``start`` on with their numbers.
+
+        A file that cannot be read is an error; with a list ``skipped`` it is left out and told there, unless most are.
 
         Raises:
             DataError: a file cannot be read or does not fit the model.
         """
-        if self.is_random:
-            for number in range(start, self.count):
-                yield self._random(number)
-            return
-        opened: tuple[int, NpySource | NpzSource] | None = None
-        for file, index in self.chosen[start:]:
-            path = Path(self.files[file])
-            if path.suffix.lower() not in ARRAYS:
-                yield self._picture(path)
+        reader = _Reader(self)
+        for number in range(start, len(self)):
+            try:
+                sample = reader.read(number)
+            except DataError as error:
+                if skipped is None or not all(finding.code in BAD_FILES for finding in error.findings):
+                    raise
+                skipped += error.findings
+                if 2 * len(skipped) > len(self):
+                    raise DataError(gathered(skipped)) from error
                 continue
-            if opened is None or opened[0] != file:
-                opened = file, _source(path, self.inputs)
-            yield opened[1].sample(index)
+            yield number, sample
 
     def name(self, number: int) -> str:
         """What messages call sample ``number``: its file, and the index in it where there are several."""
         if self.is_random:
             return f"random sample {number}"
+        if self.parts:
+            return self.parts[0].name(number)
         file, index = self.chosen[number]
-        several = Path(self.files[file]).suffix.lower() in ARRAYS
-        return f"{self.files[file]}[{index}]" if several else self.files[file]
+        return self.files[file] if suffix(self.files[file]) in PICTURES else f"{self.files[file]}[{index}]"
 
     def fingerprint(self) -> str:
         """Return a hash of what the samples are made of: files with size and time, choice, pre-processing."""
-        stats = [(f, s.st_size, s.st_mtime_ns) for f in self.files for s in (Path(f).stat(),)]
+        stats = [(f, s.st_size, s.st_mtime_ns) for part in (self, *self.parts) for f in part.files
+                 for s in (Path(f).stat(),)]
         return hashlib.sha256(msgspec.msgpack.encode((self, stats))).hexdigest()
 
-    def _picture(self, path: Path) -> dict[str, Array]:
-        binding = self.inputs[0]
-        shape = PictureShape.of(tuple(binding.shape))
-        if len(self.inputs) > 1 or shape is None:
-            raise _not_pictures(self.inputs)
-        return {binding.name: read_picture(path, self.preprocess, shape)}
 
-    def _random(self, number: int) -> dict[str, Array]:
-        generator = np.random.default_rng([self.seed or 0, number])
-        return {i.name: _random_array(generator, i) for i in self.inputs}
+class _Reader:
+    """Reads samples by number, and keeps the last file open."""
+
+    def __init__(self, samples: Samples) -> None:
+        self._samples = samples
+        self._parts = [_Reader(part) for part in samples.parts]
+        self._opened: tuple[int, Any] | None = None
+
+    def read(self, number: int) -> dict[str, Array]:
+        if self._parts:
+            return {name: array for part in self._parts for name, array in part.read(number).items()}
+        samples = self._samples
+        if samples.is_random:
+            generator = np.random.default_rng([samples.seed or 0, number])
+            return {i.name: _random_array(generator, i) for i in samples.inputs}
+        file, index = samples.chosen[number]
+        if self._opened is None or self._opened[0] != file:
+            self._opened = file, source_of(Path(samples.files[file]), samples.inputs, samples.preprocess)
+        found: dict[str, Array] = self._opened[1].sample(index)
+        return found
 
 
 def open_samples(path: Path | str, interface: Interface, preprocess: Preprocess | None = None,
-                 limit: int | None = None) -> Samples:
-    """Find the samples below a folder, or in one file. Shapes of array files are checked here; pictures when read.
+                 limit: int | None = None, enough: bool = False) -> Samples:
+    """Find the samples below a folder, in one file, or in the files of a list.
 
-    With ``limit``, samples are taken evenly spaced over all that there are, so that folders by class are all seen.
+    Shapes of array files are checked here; pictures when read. With ``limit``, samples are taken evenly spaced over all
+    that there are, so that folders by class are all seen; with ``enough``, calibration ends when the ranges no longer
+    move, and they come in an order in which any beginning is spread like that. For several inputs a folder may have a
+    folder for each, named like the input.
 
     Raises:
         UsageError: there is nothing, or it cannot be read.
         DataError: no samples, or files that do not fit the model; lists all of them.
     """
-    root = Path(path)
+    root, inputs = Path(path), tuple(interface.inputs)
     require_place(root)
+    by_input = _by_input(root, inputs)
+    if by_input:
+        parts = tuple(_opened(root, files, (binding,), preprocess or Preprocess(), limit, enough)
+                      for binding, files in zip(inputs, by_input, strict=True))
+        _require_equal(root, parts)
+        return Samples(inputs=inputs, parts=parts, preprocess=preprocess or Preprocess(), enough=enough)
+    files = listed(root) if root.is_file() else None
+    if isinstance(files, dict):
+        return _opened(root, next(iter(files.values())), inputs, preprocess or Preprocess(), limit, enough)
+    return _opened(root, files or _files(root), inputs, preprocess or Preprocess(), limit, enough)
+
+
+def _files(root: Path) -> list[Path]:
+    """The files of a folder, or the file itself.
+
+    Raises:
+        DataError: there are none.
+    """
     files, skipped = sample_files(root) if root.is_dir() else ([root], 0)
     if not files:
         left = f"; {counted(skipped, 'folder')} with a run of `vitrify build` left out" if skipped else ""
-        raise DataError.of("data.empty", f"no pictures, .npy or .npz files below {root}{left}", where=str(root),
-                           why=f"known endings: {', '.join(sorted(PICTURES | ARRAYS))}")
-    if root.is_file() and root.suffix.lower() not in PICTURES | ARRAYS:
-        raise DataError.of("data.format", f"{root.name} is neither a picture nor .npy nor .npz", where=str(root))
-    inputs = tuple(interface.inputs)
-    chosen, problems = _index(files, inputs)
-    if problems:
-        raise DataError(problems)
-    return Samples(inputs=inputs, files=tuple(map(str, files)), chosen=tuple(_spread(chosen, limit)),
-                   preprocess=preprocess or Preprocess())
+        raise DataError.of("data.empty", f"no pictures, recordings, .npy or .npz files below {root}{left}",
+                           where=str(root), why=f"known endings: {', '.join(sorted(KNOWN))}",
+                           help="name the folder that holds the samples")
+    if root.is_file() and suffix(root) not in KNOWN | {JSON}:
+        raise DataError.of("data.format", f"{root.name} is neither a picture nor .npy nor .npz", where=str(root),
+                           why=f"known endings: {', '.join(sorted(KNOWN | LISTS | {JSON}))}")
+    return files
+
+
+def _by_input(root: Path, inputs: Sequence[InputBinding]) -> list[list[Path]]:
+    """The files of each input, where a folder or a list tells them apart; empty where not.
+
+    Raises:
+        DataError: some inputs have files and others none.
+    """
+    if len(inputs) < 2:
+        return []
+    lists = listed(root) if root.is_file() else None
+    if root.is_dir():
+        found = [_files(folder) if (folder := root / _plain(i.name)).is_dir() else None for i in inputs]
+    elif isinstance(lists, dict):
+        found = [lists.get(i.name) for i in inputs]
+    else:
+        return []
+    missing = [i.name for i, files in zip(inputs, found, strict=True) if files is None]
+    if len(missing) == len(inputs):
+        return []
+    if missing:
+        raise DataError.of("data.missing_input", f"{root.name} has nothing for {', '.join(map(repr, missing))}",
+                           where=str(root), why=f"the model takes {', '.join(repr(i.name) for i in inputs)}",
+                           help=f"add the samples of it as {_plain(missing[0])}" + ("/" if root.is_dir() else ""))
+    return [files for files in found if files is not None]
+
+
+def _plain(name: str) -> str:
+    """The name of an input as a folder can have it."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+
+
+def _require_equal(root: Path, parts: Sequence[Samples]) -> None:
+    counts = {part.inputs[0].name: len(part) for part in parts}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"'{name}' {count}" for name, count in counts.items())
+        raise DataError.of("data.counts", f"{root.name} has unequal numbers of samples: {told}", where=str(root),
+                           why="the first sample of each input goes with the first of every other, by the files' names")
+
+
+def _opened(root: Path, files: Sequence[Path], inputs: tuple[InputBinding, ...], preprocess: Preprocess,
+            limit: int | None, enough: bool) -> Samples:
+    chosen, problems = _index(files, inputs, preprocess)
+    few = len(problems) * 2 < len(files) and all(problem.code in BAD_FILES for problem in problems)
+    if problems and not few:
+        raise DataError(gathered(problems))
+    spread = _scattered(chosen) if enough else chosen
+    spread = (spread[:limit] if limit else spread) if enough else _spread(spread, limit)
+    return Samples(inputs=inputs, files=tuple(map(str, files)), chosen=tuple(spread), preprocess=preprocess,
+                   skipped=tuple(problems), enough=enough)
+
+
+def gathered(problems: Sequence[Finding]) -> list[Finding]:
+    """The findings, those of one code only as many as a person reads, and how many more there are."""
+    counts, kept = Counter(problem.code for problem in problems), []
+    taken: Counter[str] = Counter()
+    for problem in problems:
+        taken[problem.code] += 1
+        if taken[problem.code] <= SHOWN:
+            kept.append(problem)
+    kept += [Finding(code=code, headline=f"the same holds for {counted(count - SHOWN, 'more file')}")
+             for code, count in counts.items() if count > SHOWN]
+    return kept
 
 
 def random_samples(interface: Interface, count: int, seed: int = 0) -> Samples:
@@ -176,22 +299,23 @@ def sample_files(root: Path) -> tuple[list[Path], int]:
             below.clear()
             skipped += 1
             continue
-        found += [Path(folder, n) for n in names if Path(n).suffix.lower() in PICTURES | ARRAYS and n[0] != "."]
+        found += [Path(folder, n) for n in names if Path(n).suffix.lower() in KNOWN and n[0] != "."]
     kept = (path for path in found if path.is_file())
     return sorted(kept, key=lambda path: path.relative_to(root).parts), skipped
 
 
-def _index(files: Sequence[Path], inputs: tuple[InputBinding, ...]) -> tuple[list[tuple[int, int]], list[Finding]]:
+def _index(files: Sequence[Path], inputs: tuple[InputBinding, ...],
+           preprocess: Preprocess) -> tuple[list[tuple[int, int]], list[Finding]]:
     chosen: list[tuple[int, int]] = []
     problems: list[Finding] = []
     for number, path in enumerate(files):
-        if path.suffix.lower() not in ARRAYS:
+        if suffix(path) in PICTURES:
             if len(inputs) > 1 or PictureShape.of(tuple(inputs[0].shape)) is None:
-                return chosen, [*problems, *_not_pictures(inputs).findings]
+                return chosen, [*problems, *not_pictures(inputs).findings]
             chosen.append((number, 0))
             continue
         try:
-            chosen += [(number, index) for index in range(len(_source(path, inputs)))]
+            chosen += [(number, index) for index in range(len(source_of(path, inputs, preprocess)))]
         except DataError as error:
             problems += error.findings
     return chosen, problems
@@ -203,16 +327,12 @@ def told(files: Sequence[Path | str], inputs: Sequence[InputBinding]) -> list[Fi
     numpy's own name for an array without one says nothing, so nothing is said of it.
     """
     for path in map(Path, files):
-        taken = NpzSource(path, inputs).taken if path.suffix.lower() == ".npz" else None
+        taken = NpzSource(path, inputs, Preprocess()).taken if path.suffix.lower() == ".npz" else None
         if taken is not None and taken[0] != UNNAMED:
             return [Finding(code="data.other-name", severity=Severity.WARNING, where=str(path),
                             headline=f"{path.name} has no array '{taken[1]}'; its only one, '{taken[0]}', is taken",
                             help=f"name the array after the input: numpy.savez(path, **{{'{taken[1]}': array}})")]
     return []
-
-
-def _source(path: Path, inputs: tuple[InputBinding, ...]) -> NpySource | NpzSource:
-    return NpySource(path, inputs) if path.suffix.lower() == ".npy" else NpzSource(path, inputs)
 
 
 def _spread(items: list[tuple[int, int]], limit: int | None) -> list[tuple[int, int]]:
@@ -221,11 +341,11 @@ def _spread(items: list[tuple[int, int]], limit: int | None) -> list[tuple[int, 
     return [items[i * len(items) // limit] for i in range(limit)]
 
 
-def _not_pictures(inputs: Sequence[InputBinding]) -> DataError:
-    listed = ", ".join(f"'{i.name}' {i.dtype}[{','.join(map(str, i.shape))}]" for i in inputs)
-    return DataError(Finding(code="data.not_pictures", headline=f"pictures do not fit the model's inputs: {listed}",
-                             why="pictures need one input [1,C,H,W] or [1,H,W,C] with 1 or 3 channels",
-                             help="give a folder of .npy files, or .npz files with an array for each input name"))
+def _scattered(items: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The items in an order of which any beginning is spread over all: by their numbers with the bits turned round."""
+    bits = max(1, (len(items) - 1).bit_length())
+    return [items[place] for place in (int(f"{number:0{bits}b}"[::-1], 2) for number in range(1 << bits))
+            if place < len(items)]
 
 
 def _random_array(generator: np.random.Generator, binding: InputBinding) -> Array:

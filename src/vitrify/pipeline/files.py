@@ -109,12 +109,13 @@ def _is_sample(path: Path, data: Path) -> bool:
 
     Folders of builds are not read, so a build may stand below its data.
     """
-    from vitrify.data.samples import ARRAYS, PICTURES, RUN_RECORD
+    from vitrify.data.reading import KNOWN
+    from vitrify.data.samples import RUN_RECORD
 
     if same(path, data):
         return True
     real, root = Path(os.path.realpath(path)), Path(os.path.realpath(data))
-    if path.suffix.lower() not in PICTURES | ARRAYS or look(path) is None or not real.is_relative_to(root):
+    if path.suffix.lower() not in KNOWN or look(path) is None or not real.is_relative_to(root):
         return False
     between = [folder for folder in real.parents if folder.is_relative_to(root)]
     return not any((folder / RUN_RECORD).exists() for folder in between)

@@ -6,6 +6,7 @@ import os
 import stat
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from vitrify.core.errors import ModelError, UsageError, VitrifyError
 from vitrify.core.files import look
@@ -13,6 +14,7 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.importers.exchange import front_end
 from vitrify.ir import Model
 from vitrify.pipeline.files import existing
+from vitrify.pipeline.inspect_quantization import quantization_rows
 from vitrify.pipeline.rows import model_facts
 from vitrify.results import FileRow, InspectResult
 
@@ -71,7 +73,18 @@ def _tflite(path: Path) -> InspectResult:
         transposes=facts.transposes, npu_graphs=found.npu_graphs, parameters=facts.parameters, macs=_macs(model),
         signatures={s.key: {"inputs": list(s.inputs), "outputs": list(s.outputs)} for s in model.signatures},
         metadata={name: _text(data) for name, data in model.metadata.items()},
-        producer=model.description, graphs=len(model.graphs))
+        producer=model.description, graphs=len(model.graphs), quantization=quantization_rows(model),
+        preprocess=_preprocess(model))
+
+
+def _preprocess(model: Model) -> dict[str, Any]:
+    from msgspec import to_builtins
+
+    from vitrify.data.preprocess import remembered
+
+    how = remembered(model)
+    plain: dict[str, Any] = {} if how is None else to_builtins(how)
+    return plain
 
 
 def _compiled(path: Path) -> InspectResult | None:

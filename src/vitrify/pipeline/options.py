@@ -11,6 +11,8 @@ from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding, Severity
 
 if TYPE_CHECKING:
+    from vitrify.data.feeds import Feed
+    from vitrify.data.preprocess import Preprocess
     from vitrify.data.samples import Samples
     from vitrify.ir import Interface
     from vitrify.quant.recipe import Recipe
@@ -49,25 +51,55 @@ class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which samples, and how pictures become inputs. ``random``: no data, made-up values."""
+    """Which samples, and how files become inputs.
+
+    ``samples`` is the most that are used, ``enough`` ends calibration when ranges no longer move. ``random``: no data,
+    made-up values. ``feed`` holds samples that Python code gives. ``told`` says that how files become inputs was given
+    and is not just the default; ``prepare`` holds what there is besides ``fit``, ``color``, ``mean`` and ``std``.
+    """
 
     path: Path | None = None
+    feed: Feed | None = None
     samples: int | None = None
+    enough: bool = False
     random: bool = False
     seed: int = 0
     fit: str = "stretch"
     color: str = "rgb"
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
+    prepare: dict[str, Any] = {}
+    told: bool = False
 
     @property
     def given(self) -> bool:
         """True when there is something to take samples from."""
-        return self.random or self.path is not None
+        return self.random or self.path is not None or self.feed is not None
 
     def preprocess(self) -> dict[str, Any]:
-        """The part that says how a picture becomes an input."""
-        return {"fit": self.fit, "color": self.color, "mean": list(self.mean), "std": list(self.std)}
+        """The part that says how a file becomes an input."""
+        return {"fit": self.fit, "color": self.color, "mean": list(self.mean), "std": list(self.std), **self.prepare}
+
+    def how(self) -> Preprocess:
+        """The same as the reader takes it.
+
+        Raises:
+            UsageError: there is no such thing to say, or not with that value.
+        """
+        from vitrify.data.preprocess import Preprocess
+
+        try:
+            return msgspec.convert(self.preprocess(), Preprocess, strict=False)
+        except msgspec.ValidationError as error:
+            raise UsageError.of("call.prepare", f"--prepare is wrong: {error}", where="--prepare",
+                                help=f"there are {', '.join(Preprocess.__struct_fields__)}") from error
+
+    def prepared_as(self, how: Preprocess) -> DataOptions:
+        """The same data, made to inputs as ``how`` says."""
+        plain = msgspec.to_builtins(how)
+        basic = {name: tuple(value) if isinstance(value, list | tuple) else value
+                 for name in ("fit", "color", "mean", "std") for value in (plain.pop(name),)}
+        return msgspec.structs.replace(self, **basic, prepare=plain, told=True)
 
     def require(self, purpose: str) -> None:
         """Refuse to go on without data.
@@ -104,11 +136,16 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
 
         if self.random:
             return []
-        return [*self.unit_findings(), *told(self.open(interface).files, interface.inputs)]
+        if self.feed is not None:
+            return self.feed.findings
+        opened = self.open(interface)
+        left = [msgspec.structs.replace(f, severity=Severity.WARNING) for f in opened.skipped]
+        return [*self.unit_findings(), *left, *told(opened.files, interface.inputs)]
 
     def unit_findings(self) -> list[Finding]:
         """Warn of a mean or std that can only be meant for pixels of 0..255: pictures are scaled to 0..1 first."""
-        if self.random or (max(map(abs, self.mean)) <= MOST_MEAN and max(map(abs, self.std)) <= MOST_STD):
+        small = max(map(abs, self.mean)) <= MOST_MEAN and max(map(abs, self.std)) <= MOST_STD
+        if self.random or small or "scale" in self.prepare:
             return []
         scaled = all(0 < value < 1 for value in self.std)          # only the mean is in pixels then
         mean, std = (",".join(f"{value:.6g}" for value in values) for values in (
@@ -125,14 +162,14 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             DataError: nothing was given, or it does not fit the model.
         """
-        from vitrify.data.preprocess import Preprocess
         from vitrify.data.samples import open_samples, random_samples
 
         wanted = min((n for n in (self.samples, limit) if n is not None), default=None)
         self.require(purpose)
+        if self.feed is not None:
+            return self.feed.kept(wanted)
         if self.path is not None:
-            how = msgspec.convert(self.preprocess(), Preprocess)
-            return open_samples(self.path, interface, how, limit=wanted)
+            return open_samples(self.path, interface, self.how(), limit=wanted, enough=self.enough)
         return random_samples(interface, wanted or DEFAULT_RANDOM_SAMPLES, self.seed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from vitrify.core.progress import ProgressCallback, Reporter
 from vitrify.core.words import counted
 from vitrify.ir import Ledger, Model
 from vitrify.pipeline.options import ConvertOptions, DataOptions
-from vitrify.results import CalibrationFacts
+from vitrify.results import CalibrationFacts, GrowthRow
 
 if TYPE_CHECKING:
     from vitrify.quant import QuantizeResult, Recipe, Statistics
@@ -176,14 +177,19 @@ def calibrate_model(path: Path, model: Model, data: DataOptions, recipe: Recipe,
         VitrifyError: the data does not fit, or LiteRT does not run the model.
     """
     from vitrify.data.binding import identity_interface
+    from vitrify.data.samples import Samples
     from vitrify.runtimes.litert.calibrate import calibrate
 
-    samples = data.open(model.interface or identity_interface(model))
-    statistics = calibrate(path, samples, recipe, checkpoint, progress)
+    interface = model.interface or identity_interface(model)
+    given = data.open(interface) if data.feed is None else data.feed.bind(interface)
+    statistics = calibrate(path, given, recipe, checkpoint, progress)
+    moved = statistics.growth
     return statistics, CalibrationFacts(
         samples=statistics.samples, data=str(data.path or ""), random=data.random, calibrator=recipe.calibrator,
         preprocess={} if data.random else data.preprocess(), seed=data.seed if data.random else None,
-        tensors=len(statistics.tensors))
+        tensors=len(statistics.tensors), available=len(given) if isinstance(given, Samples) else 0,
+        left_out=len(statistics.skipped), stopped=statistics.stopped,
+        growth=None if moved is None else GrowthRow(tensor=moved[0], share=moved[1], mean=moved[2], since=moved[3]))
 
 
 def quantize_model(model: Model, statistics: Statistics, recipe: Recipe) -> QuantizeResult:
@@ -193,6 +199,7 @@ def quantize_model(model: Model, statistics: Statistics, recipe: Recipe) -> Quan
         VitrifyError: something stays float, or the statistics do not fit.
     """
     from vitrify.core.errors import UnsupportedError
+    from vitrify.data.preprocess import remember
     from vitrify.quant import quantize
     from vitrify.tflite import float_operators
 
@@ -201,4 +208,6 @@ def quantize_model(model: Model, statistics: Statistics, recipe: Recipe) -> Quan
     if left:
         raise UnsupportedError([Finding(code="quant.float", where=f"node '{node.name}'",
                                         headline=f"{node.op.kind} '{node.name}' stays float") for node in left])
-    return result
+    if statistics.declared is not None:
+        remember(result.model, statistics.declared)
+    return replace(result, findings=(*statistics.notes, *result.findings))

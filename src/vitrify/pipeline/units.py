@@ -319,9 +319,9 @@ def _illustrate(build: Build) -> None:
         with (runtimes.open(run.artifact("float"), kernels="xnnpack") as reference,
               runtimes.open(run.artifact("int8"), kernels="optimized") as candidate):
             ranks = [(-interest(interface, sample, reference.run(sample)), number)
-                     for number, sample in enumerate(samples)]
+                     for number, sample in samples.numbered(skipped=[])]
             chosen = {number for _, number in sorted(ranks)[:PICTURES]}
-            for number, sample in enumerate(samples):
+            for number, sample in samples.numbered(skipped=[]):
                 if number not in chosen:
                     continue
                 shown = illustrate(interface, sample, reference.run(sample), candidate.run(sample), prepared, names)

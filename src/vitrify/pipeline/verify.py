@@ -15,6 +15,7 @@ from vitrify.core.progress import ProgressCallback, Reporter, Silent
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions
+from vitrify.pipeline.remembered import as_remembered
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.steps import is_tflite, refuse_compiled, step
 from vitrify.results import VerifyResult
@@ -50,14 +51,15 @@ def _verify(models: Sequence[Path], names: Sequence[str], data: DataOptions, con
         refuse_compiled(model)
     with step(shown, "open") as note:
         interface = interface_of(models[0], conversion)
+        data, as_stored = as_remembered(data, models, names)
         note.text = f"{len(interface.inputs)} inputs, {len(interface.outputs)} outputs"
     with step(shown, "verify") as note:
         found = compare_files(models, interface, data, conversion, shown.advance, names=names)
         note.text = summary(found)
     return VerifyResult(
         ok=found.ok and all(f.severity is not Severity.ERROR for f in found.findings), stages=found.stages,
-        findings=[*told, *data.findings(interface), *found.findings], first_divergence=found.first_divergence,
-        samples=found.samples, seconds=meter.seconds)
+        findings=[*told, *as_stored, *data.findings(interface), *found.findings],
+        first_divergence=found.first_divergence, samples=found.samples, seconds=meter.seconds)
 
 
 def interface_of(model: Path, conversion: ConvertOptions) -> Interface:
@@ -80,11 +82,14 @@ def compare_files(models: Sequence[Path], interface: Interface, data: DataOption
     from vitrify.verify.compare import Stage, compare
 
     samples = data.open(interface, limit, purpose="comparison")
+    left: list[Finding] = []
     called = list(names) or distinct([model.name for model in models])
     stages = [Stage(name=name, path=path, kernels=chosen if is_tflite(path) else None)
               for name, path, chosen in zip(called, models, kernels or [None] * len(models), strict=True)]
-    return compare(stages, samples, shapes=conversion.sizes, values=conversion.values, progress=progress,
-                   tensors=tensors)
+    found = compare(stages, samples.walk(skipped=left), shapes=conversion.sizes, values=conversion.values,
+                    progress=progress, tensors=tensors, total=len(samples))
+    found.findings += [structs.replace(finding, severity=Severity.WARNING) for finding in left]
+    return found
 
 
 def softened(findings: Iterable[Finding]) -> list[Finding]:

@@ -68,7 +68,7 @@ class _Search:
         self._statistics = statistics
         self._recipe = recipe
         self._candidate = candidate
-        samples = list(data.open(model.interface or identity_interface(model), LOOKED_AT))
+        samples = list(data.open(model.interface or identity_interface(model), LOOKED_AT).walk(skipped=[]))
         self._compared = _loudest([(sample, answer) for sample, answer in zip(samples, _answers(path, samples, None),
                                                                              strict=True)])
 

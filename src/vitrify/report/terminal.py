@@ -16,6 +16,7 @@ from vitrify.core.progress import duration
 from vitrify.core.words import bytes_text, counted, decibels, percent, shape_text
 from vitrify.results import (
     BuildResult,
+    CalibrationFacts,
     CheckResult,
     ComparisonRow,
     CompileResult,
@@ -24,6 +25,7 @@ from vitrify.results import (
     Estimate,
     InspectResult,
     PartitionRow,
+    QuantizationRow,
     QuantizeResult,
     Result,
     TensorRow,
@@ -35,6 +37,8 @@ from vitrify.results import (
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 LONG_LIST = 30
 TRANSPOSES_SHOWN = 5
+PREPARED = "vitrify.preprocess"
+"""The metadata that is shown in words."""
 PIPE_WIDTH = 160
 """Columns when nobody says how wide the output is: enough for most names without a break."""
 
@@ -108,12 +112,37 @@ def _inspect(result: InspectResult, out: Console) -> None:
     if result.opset:
         facts += [("opset", ", ".join(f"{name} {version}" for name, version in result.opset.items()))]
     facts += [(name, value) for name, value in (("producer", result.producer),) if value]
-    facts += [(f"metadata {name}", text) for name, text in result.metadata.items()]
+    facts += [("prepared as", ", ".join(f"{k} {_plain(v)}" for k, v in result.preprocess.items()))
+              ] if result.preprocess else []
+    facts += [(f"metadata {name}", text) for name, text in result.metadata.items() if name != PREPARED]
     table = _table("", "")
     table.show_header = False
     for label, value in facts:
         _add(table, label, value)
     out.print(table)
+    _quantization(result.quantization, out)
+
+
+def _quantization(rows: Sequence[QuantizationRow], out: Console) -> None:
+    """Inputs, outputs and what is in trouble in full; that the others are as usual."""
+    told = [row for row in rows if row.role in ("input", "output") or row.verdict != "usual"]
+    if told:
+        out.print("[dim]quantization in words[/]")
+    for row in told[:LONG_LIST]:
+        color = "yellow" if row.verdict != "usual" else "green"
+        out.print(f"  [{color}]{row.verdict}[/] {row.role} [bold]{escape(row.tensor)}[/]: {escape(row.text)}")
+        for label, line in (("Python", row.python), ("C", row.c)):
+            if line:
+                out.print(f"      [dim]{label}:[/] {escape(line)}")
+    if len(told) > LONG_LIST:
+        out.print(f"  ... and {len(told) - LONG_LIST} more; --json lists all")
+    if rest := len(rows) - len(told):
+        out.print(f"  {counted(rest, 'tensor')} besides with nothing unusual; --json explains each")
+
+
+def _plain(value: object) -> str:
+    return ",".join(f"{v:.6g}" for v in value) if isinstance(value, list | tuple) else \
+        f"{value:.6g}" if isinstance(value, float) else str(value).lower()
 
 
 def _listed(count: int, names: Sequence[str]) -> str:
@@ -152,8 +181,18 @@ def _quantize(result: QuantizeResult, out: Console) -> None:
     facts = result.calibration
     if facts is not None:
         source = "random values" if facts.random else facts.data
-        out.print(f"calibrated on {counted(facts.samples, 'sample')} of {escape(source)} ({escape(facts.calibrator)})")
+        out.print(f"calibrated on {counted(facts.samples, 'sample')} of {escape(source)} ({escape(facts.calibrator)})"
+                  f"{escape(_enough(facts))}")
     _quality(result.quality, out)
+
+
+def _enough(facts: CalibrationFacts) -> str:
+    """How far the ranges still moved."""
+    if facts.growth is None or facts.random:
+        return ""
+    stopped = f"; {facts.available or 'more'} were there, the ranges no longer move" if facts.stopped else ""
+    return (f"; after {facts.growth.since} no range moved by more than {facts.growth.share:.1%}, "
+            f"{facts.growth.mean:.1%} on average{stopped}")
 
 
 def _quality(row: ComparisonRow | None, out: Console) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from vitrify.core.findings import Finding
@@ -16,6 +18,7 @@ from vitrify.results.rows import (
     LedgerRow,
     PartitionRow,
     PlacementRow,
+    QuantizationRow,
     StageRecord,
     TensorRow,
     TransposeRow,
@@ -37,7 +40,7 @@ class FailureResult(Result):
 
 
 class InspectResult(Result):
-    """What a file holds."""
+    """What a file holds. ``preprocess`` is how the files that it was calibrated on became its input."""
 
     file: str = ""
     format: str = ""
@@ -59,6 +62,8 @@ class InspectResult(Result):
     producer: str = ""
     graphs: int = 1
     files: list[FileRow] = []
+    quantization: list[QuantizationRow] = []
+    preprocess: dict[str, Any] = {}
 
 
 class ConvertResult(Result):

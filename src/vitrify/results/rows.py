@@ -213,8 +213,37 @@ class PlacementRow(msgspec.Struct, kw_only=True):
     partitions: list[PartitionRow] = []
 
 
+class QuantizationRow(msgspec.Struct, kw_only=True):
+    """What the quantization of a tensor means, in words.
+
+    ``role``: input, output, constant, tensor, or joined (what enters another tensor's scale). ``verdict``: usual, dead
+    (it holds nothing but 0), saturated (values pile up at an end), squeezed (it is left with few levels) or coarse.
+    ``python`` and ``c`` turn real values ``x`` to integers ``q`` of an input, and back for an output.
+    """
+
+    tensor: str
+    role: str
+    verdict: str = "usual"
+    text: str = ""
+    python: str = ""
+    c: str = ""
+
+
+class GrowthRow(msgspec.Struct, kw_only=True):
+    """How far ranges moved from ``since`` samples to all: the share of that which moved most, and of all on average."""
+
+    tensor: str = ""
+    share: float = 0.0
+    mean: float = 0.0
+    since: int = 0
+
+
 class CalibrationFacts(msgspec.Struct, kw_only=True):
-    """On what the ranges rest."""
+    """On what the ranges rest.
+
+    ``available`` counts the samples that there are, ``left_out`` those that could not be read; ``stopped`` says that no
+    more were needed.
+    """
 
     samples: int = 0
     data: str = ""
@@ -223,6 +252,10 @@ class CalibrationFacts(msgspec.Struct, kw_only=True):
     preprocess: dict[str, Any] = {}
     seed: int | None = None
     tensors: int = 0
+    available: int = 0
+    left_out: int = 0
+    stopped: bool = False
+    growth: GrowthRow | None = None
 
 
 class StageRecord(msgspec.Struct, kw_only=True):

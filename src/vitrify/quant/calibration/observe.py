@@ -13,7 +13,7 @@ from vitrify.ir import Graph, Node, Tensor
 from vitrify.quant.calibration.calibrators import Calibrators
 from vitrify.quant.calibration.moments import is_looked_at, moments_of, source_of
 from vitrify.quant.calibration.statistics import Histogram, Statistics, TensorStatistics
-from vitrify.quant.recipe import Recipe
+from vitrify.quant.recipe import Calibrator, Recipe
 from vitrify.quant.rules import fixed_output, is_real, keeps_values, roles
 from vitrify.quant.weights.bias_correction import is_derived
 
@@ -37,7 +37,7 @@ class Watch:
     """One tensor to observe: its name in the statistics, and what is kept besides its range.
 
     histogram: how the values are spread; axes: the range of each index of these axes; means: that of each channel;
-    layers: those whose inputs' moments are taken from it.
+    layers: those whose inputs' moments are taken from it; calibrator, percentile: how its range will be found.
     """
 
     tensor: Tensor
@@ -46,6 +46,8 @@ class Watch:
     axes: tuple[int, ...] = ()
     means: bool = False
     layers: tuple[Node, ...] = ()
+    calibrator: Calibrator = "minmax"
+    percentile: float = 99.9
 
 
 def keys(graph: Graph) -> dict[Tensor, str]:
@@ -78,7 +80,7 @@ def watches(graph: Graph, recipe: Recipe) -> list[Watch]:
         if wanted or tensor.producer is None or _needs_range(tensor.producer):
             axes = tuple(a for a, n in enumerate(tensor.shape) if 1 < n <= LONGEST_AXIS) if tensor.is_output else ()
             chosen.append(Watch(tensor, named[tensor], calibrators.needs_histogram(tensor), axes, tensor in weighted,
-                                tuple(layers.get(tensor, ()))))
+                                tuple(layers.get(tensor, ())), *calibrators.of(tensor)))
     return chosen
 
 
@@ -134,6 +136,8 @@ def observe(statistics: Statistics, watched: Sequence[Watch], arrays: Sequence[A
             seen.nan_sample = sample if seen.nan_sample is None else seen.nan_sample
             continue
         seen.low, seen.high = min(seen.low, low), max(seen.high, high)
+        if array.size:
+            seen.note_ends(low, high, sample)
         for axis in watch.axes:
             _observe_axis(seen, array, axis)
         if watch.means and array.size:

@@ -16,6 +16,7 @@ import numpy as np
 
 from vitrify.core.errors import DataError
 from vitrify.core.files import write_atomically
+from vitrify.core.findings import Finding
 from vitrify.data.preprocess import Preprocess
 from vitrify.quant.calibration.moments import Moments
 
@@ -23,6 +24,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 BINS = 4096
 """Bins of a histogram over [-top, top), top being a power of two: halves and doubles of it share bin borders."""
+
+
+ENDS = 4
+"""Samples with the lowest and the highest values of a tensor that are remembered."""
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -114,6 +119,7 @@ class TensorStatistics:
 
     ``axis_low`` and ``axis_high`` hold, by axis, the range of each index where that was asked for; ``sums`` the sum of
     ``counted`` values of each channel. ``nan_sample`` is the number of the first sample with a NaN or an infinity.
+    ``lowest`` and ``highest`` hold the most extreme values of samples, and which samples these are.
     """
 
     def __init__(self) -> None:
@@ -125,6 +131,15 @@ class TensorStatistics:
         self.nan_sample: int | None = None
         self.sums: Array | None = None
         self.counted = 0
+        self.lowest: list[tuple[float, int]] = []
+        self.highest: list[tuple[float, int]] = []
+
+    def note_ends(self, low: float, high: float, sample: int) -> None:
+        """Remember a sample whose extremes are among the first ``ENDS``."""
+        if len(self.lowest) < ENDS or low < self.lowest[-1][0]:
+            self.lowest = sorted([*self.lowest, (low, sample)])[:ENDS]
+        if len(self.highest) < ENDS or high > self.highest[-1][0]:
+            self.highest = sorted([*self.highest, (high, sample)], key=lambda end: (-end[0], end[1]))[:ENDS]
 
     @property
     def means(self) -> Array | None:
@@ -152,13 +167,16 @@ class TensorStatistics:
             self.counted += other.counted
         if other.nan_sample is not None:
             self.nan_sample = min(other.nan_sample, self.nan_sample if self.nan_sample is not None else 1 << 62)
+        self.lowest = sorted([*self.lowest, *other.lowest])[:ENDS]
+        self.highest = sorted([*self.highest, *other.highest], key=lambda end: (-end[0], end[1]))[:ENDS]
 
 
 class Statistics:
     """The statistics of a run by tensor name, and how many samples went in.
 
     ``pictures`` says how pictures became samples, when all of them were pictures. ``moments`` says by node how the
-    inputs of layers vary together.
+    inputs of layers vary together, ``history`` what the ranges were after so many samples. ``declared`` is how files
+    became samples, ``notes`` what is worth knowing of them; ``stopped`` says that there were more than were needed.
     """
 
     def __init__(self, tensors: Mapping[str, TensorStatistics] | None = None, samples: int = 0, key: str = "",
@@ -169,6 +187,14 @@ class Statistics:
         self.is_random = is_random
         self.pictures = pictures
         self.moments: dict[str, Moments] = {}
+        self.history: dict[int, Array] = {}
+        self.declared: Preprocess | None = None
+        self.notes: list[Finding] = []
+        self.skipped: list[Finding] = []
+        self.stopped = False
+        self.all_equal = True
+        self.first_hash = ""
+        self.growth: tuple[str, float, float, int] | None = None
 
     def __getitem__(self, name: str) -> TensorStatistics:
         return self.tensors[name]
@@ -186,6 +212,7 @@ class Statistics:
         for name, moments in other.moments.items():
             self.moments[name] = self.moments[name].add(moments) if name in self.moments else moments
         self.samples += other.samples
+        self.history, self.growth = {}, None
         self.is_random = self.is_random or other.is_random
         self.pictures = self.pictures if self.pictures == other.pictures else None
 
@@ -197,6 +224,8 @@ class Statistics:
             "nan": np.array([-1 if (s := self.tensors[n].nan_sample) is None else s for n in names], np.int64),
             "counted": np.array([self.tensors[n].counted for n in names], np.int64),
             "tops": np.array([h.top if (h := self.tensors[n].histogram) else -1.0 for n in names], np.float64),
+            "ends": np.array([_ends(self.tensors[n]) for n in names], np.float64).reshape(-1, 2, ENDS, 2),
+            "history": np.array([*self.history.values()], np.float64).reshape(len(self.history), len(names), 2),
         }
         for index, name in enumerate(names):
             seen = self.tensors[name]
@@ -210,8 +239,12 @@ class Statistics:
             arrays[f"first/{index}"], arrays[f"second/{index}"] = moments.first, moments.second
         windows = {name: moments.count for name, moments in self.moments.items()}
         header = msgspec.json.encode({"names": names, "windows": windows, "samples": self.samples, "key": self.key,
-                                      "is_random": self.is_random, "pictures": self.pictures})
+                                      "is_random": self.is_random, "pictures": self.pictures,
+                                      "steps": list(self.history), "kept": self._kept()})
         write_atomically(path, _archive({"header": np.frombuffer(header, np.uint8), **arrays}))
+
+    def _kept(self) -> Kept:
+        return Kept(**{field: getattr(self, field) for field in Kept.__struct_fields__})
 
     @classmethod
     def load(cls, path: Path | str) -> Statistics:
@@ -236,6 +269,8 @@ class Statistics:
             seen.nan_sample = int(n) if (n := stored["nan"][index]) >= 0 else None
             seen.counted = int(stored["counted"][index])
             seen.sums = stored.get(f"sums/{index}")
+            seen.lowest, seen.highest = ([(float(v), int(n)) for v, n in side if n >= 0] for side in
+                                         stored["ends"][index])
             if stored["tops"][index] >= 0:
                 seen.histogram = Histogram(float(stored["tops"][index]), stored[f"counts/{index}"])
         listed = list(tensors.values())
@@ -248,7 +283,27 @@ class Statistics:
                    msgspec.convert(header["pictures"], Preprocess | None))
         made.moments = {name: Moments(stored[f"first/{index}"], stored[f"second/{index}"], int(count))
                         for index, (name, count) in enumerate(header["windows"].items())}
+        made.history = dict(zip(header["steps"], stored["history"], strict=True))
+        kept = msgspec.convert(header["kept"], Kept)
+        for field in Kept.__struct_fields__:
+            setattr(made, field, getattr(kept, field))
         return made
+
+
+class Kept(msgspec.Struct):
+    """What statistics say of their samples, as it is stored."""
+
+    declared: Preprocess | None
+    notes: list[Finding]
+    skipped: list[Finding]
+    stopped: bool
+    all_equal: bool
+    first_hash: str
+    growth: tuple[str, float, float, int] | None
+
+
+def _ends(seen: TensorStatistics) -> list[list[tuple[float, int]]]:
+    return [[*side, *[(0.0, -1)] * (ENDS - len(side))] for side in (seen.lowest, seen.highest)]
 
 
 def _archive(arrays: Mapping[str, Array]) -> bytes:

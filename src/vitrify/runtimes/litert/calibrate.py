@@ -10,52 +10,77 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 
 from vitrify.core.errors import DataError, ModelError
-from vitrify.core.isolation import run_isolated
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.isolation import Worker, run_isolated
 from vitrify.core.progress import ProgressCallback
 from vitrify.data.binding import identity_interface, to_file_inputs
+from vitrify.data.preprocess import Preprocess
 from vitrify.data.samples import Samples
 from vitrify.ir import Interface, Model
+from vitrify.quant.calibration.growth import growth, is_stable, remember
+from vitrify.quant.calibration.judging import judge
 from vitrify.quant.calibration.observe import Watch, observe, watches
 from vitrify.quant.calibration.statistics import Statistics
 from vitrify.quant.copying import model_around
 from vitrify.quant.engine import nan_finding, refuse_unquantizable
+from vitrify.quant.finite import refuse_broken_constants
 from vitrify.quant.forms.preparing import fold_half_weights
 from vitrify.quant.recipe import Recipe
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+SENT_BYTES = 1 << 23
+"""Samples that are sent to the child together have about as many bytes."""
+
 CHECKPOINT_SECONDS = 5.0
 """Time between checkpoints: little to lose, and little spent on writing."""
 
 
-def calibrate(float_model_path: Path | str, samples: Samples, recipe: Recipe, checkpoint: Path | str | None = None,
-              progress: ProgressCallback | None = None) -> Statistics:
+class Given(Protocol):
+    """Samples that can be had only once, as from Python code; ``declared`` is how files among them became inputs.
+
+    With ``enough``, calibration ends when the ranges no longer move.
+    """
+
+    declared: Preprocess | None
+    enough: bool
+
+    def __iter__(self) -> Iterator[dict[str, Array]]:
+        """Yield each, by input name."""
+
+
+def calibrate(float_model_path: Path | str, samples: Samples | Given, recipe: Recipe,
+              checkpoint: Path | str | None = None, progress: ProgressCallback | None = None) -> Statistics:
     """Run a float TFLite model over ``samples`` in a process of its own and return what was observed.
 
     Args:
         float_model_path: the float model; it is not changed.
-        samples: what to run; a sample that cannot be read ends the run with an error that names it.
+        samples: what to run; files that cannot be read are left out and told of, unless most are.
         recipe: says which tensors and which statistics are needed.
         checkpoint: a file that keeps what was seen so far; taken up again when model, samples and recipe are the same.
-        progress: called with samples done and samples in all.
+        progress: called with samples done and samples in all, 0 where that is not known.
 
     Raises:
-        DataError: a sample does not fit, or there is none.
+        DataError: a sample does not fit or is not finite, most cannot be read, or there is none.
         ModelError: LiteRT does not run the model, or a tensor becomes NaN or infinite; names sample and tensors.
         UnsupportedError: the model has operators without an int8 form.
     """
+    shown, kept = progress or _silent, str(checkpoint) if checkpoint is not None else None
+    what = f"calibrating {Path(float_model_path).name}"
+    if not isinstance(samples, Samples):
+        return _calibrate_given(str(float_model_path), samples, recipe, kept, shown, what)
     if not len(samples):
         raise DataError.of("data.empty", "there are no calibration samples")
     result = run_isolated("vitrify.runtimes.litert.calibrate:calibrate_here", str(float_model_path), samples, recipe,
-                          str(checkpoint) if checkpoint is not None else None,
-                          what=f"calibrating {Path(float_model_path).name}", on_progress=progress or _silent)
+                          kept, what=what, on_progress=shown)
     assert isinstance(result, Statistics)
     return result
 
@@ -64,37 +89,154 @@ def _silent(done: int, total: int) -> None:
     """Take progress that nobody asked for."""
 
 
+def _calibrate_given(path: str, samples: Given, recipe: Recipe, checkpoint: str | None, progress: ProgressCallback,
+                     what: str) -> Statistics:
+    """Send samples to the child as they come, a few at a time."""
+    module = "vitrify.runtimes.litert.calibrate"
+    with Worker(what) as worker:
+        seen = worker.call(f"{module}:begin", path, recipe, checkpoint, samples.enough)
+        waiting: list[dict[str, Array]] = []
+        done = seen
+        for sample in islice(samples, seen, None):
+            waiting.append(sample)
+            if len(waiting) * sum(array.nbytes for array in sample.values()) < SENT_BYTES:
+                continue
+            done += len(waiting)
+            finished = worker.call(f"{module}:take", waiting)
+            waiting = []
+            progress(done, 0)
+            if finished:
+                break
+        if waiting:
+            worker.call(f"{module}:take", waiting)
+        result = worker.call(f"{module}:finish")
+    assert isinstance(result, Statistics)
+    result.declared = samples.declared
+    if not result.samples:
+        raise DataError.of("data.empty", "there are no calibration samples", why="what was given as data is empty")
+    return result
+
+
+_open: list[_Calibration] = []
+"""The calibration that a child is at."""
+
+
+def begin(path: str, recipe: Recipe, checkpoint: str | None, enough: bool) -> int:
+    """Begin a calibration whose samples come by ``take``; returns how many a checkpoint holds already."""
+    _open[:] = [_Calibration(path, recipe, checkpoint, "given", _numbered, enough)]
+    return _open[0].statistics.samples
+
+
+def take(samples: Sequence[dict[str, Array]]) -> bool:
+    """Run samples; true when no more are needed."""
+    return any(_open[0].take(_open[0].statistics.samples, sample) for sample in samples)
+
+
+def finish() -> Statistics:
+    """Return what was seen."""
+    return _open.pop().finish()
+
+
+def _numbered(number: int) -> str:
+    return f"sample {number} of the data given"
+
+
 def calibrate_here(path: str, samples: Samples, recipe: Recipe, checkpoint: str | None = None,
                    progress: ProgressCallback = _silent) -> Statistics:
     """Do what ``calibrate`` does, in this process."""
-    from vitrify.tflite import read
-
-    model = read(path)
-    refuse_unquantizable(model, recipe)
-    fold_half_weights(model.main)
-    watched = watches(model.main, recipe)
-    statistics = _resume(checkpoint, _key(path, samples, watched))
+    run = _Calibration(path, recipe, checkpoint, samples.fingerprint, samples.name, samples.enough)
+    statistics = run.statistics
     statistics.is_random, statistics.pictures = samples.is_random, samples.pictures
-    run = _Observed(model, watched, model.interface or identity_interface(model), path)
-    _loop(run, samples, statistics, checkpoint, progress)
-    return statistics
-
-
-def _loop(run: _Observed, samples: Samples, statistics: Statistics, checkpoint: str | None,
-          progress: Callable[[int, int], None]) -> None:
-    saved = time.monotonic()
-    for number, sample in enumerate(samples.walk(statistics.samples), statistics.samples):
-        observe(statistics, run.watched, run.arrays(sample), number)
-        statistics.samples = number + 1
-        broken = [w.key for w in run.watched if statistics[w.key].nan_sample is not None]
-        if broken:
-            raise ModelError(nan_finding(broken, samples.name(number)))
-        if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
-            statistics.save(checkpoint)
-            saved = time.monotonic()
+    statistics.declared = samples.declared
+    for number, sample in samples.numbered(run.next, statistics.skipped) if not statistics.stopped else ():
+        if run.take(number, sample):
+            break
         progress(number + 1, len(samples))
-    if checkpoint is not None:
-        statistics.save(checkpoint)
+    return run.finish()
+
+
+class _Calibration:
+    """A model that is run over samples, and what was seen of them; ``next`` is the number of the sample to come."""
+
+    def __init__(self, path: str, recipe: Recipe, checkpoint: str | None, data: str | Callable[[], str],
+                 name: Callable[[int], str], enough: bool) -> None:
+        from vitrify.tflite import read
+
+        model = read(path)
+        refuse_unquantizable(model, recipe)
+        fold_half_weights(model.main)
+        refuse_broken_constants(model.main)
+        self._watched = watches(model.main, recipe)
+        self._checkpoint, self._name, self._enough = checkpoint, name, enough
+        key = _key(path, data if isinstance(data, str) else data(), self._watched)
+        self.statistics = _resume(checkpoint, key)
+        self._run = _Observed(model, self._watched, model.interface or identity_interface(model), path)
+        self._saved = time.monotonic()
+
+    @property
+    def next(self) -> int:
+        """The number of the next sample: those that were left out have one too."""
+        return self.statistics.samples + len(self.statistics.skipped)
+
+    def take(self, number: int, sample: dict[str, Array]) -> bool:
+        """Run one sample; true when no more are needed."""
+        statistics = self.statistics
+        observe(statistics, self._watched, self._run.arrays(sample), number)
+        statistics.samples += 1
+        broken = [w.key for w in self._watched if statistics[w.key].nan_sample is not None]
+        if broken:
+            refuse_not_finite(sample, self._name(number))
+            raise ModelError(nan_finding(broken, self._name(number)))
+        if statistics.all_equal:
+            self._compare(sample)
+        remember(statistics, self._watched)
+        statistics.stopped = self._enough and is_stable(statistics, self._watched)
+        if self._checkpoint is not None and time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+            statistics.save(self._checkpoint)
+            self._saved = time.monotonic()
+        return statistics.stopped
+
+    def _compare(self, sample: dict[str, Array]) -> None:
+        """See whether a sample is the same as the first one."""
+        content = hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in sample.values())).hexdigest()
+        statistics = self.statistics
+        statistics.first_hash = statistics.first_hash or content
+        statistics.all_equal = statistics.first_hash == content
+
+    def finish(self) -> Statistics:
+        """Judge the samples and keep what was seen."""
+        statistics = self.statistics
+        found = growth(statistics, self._watched) if statistics.samples else None
+        statistics.growth = None if found is None else (found.tensor, found.share, found.mean, found.since)
+        statistics.notes = [*_left_out(statistics), *judge(statistics, self._watched, self._name)]
+        if self._checkpoint is not None:
+            statistics.save(self._checkpoint)
+        return statistics
+
+
+def refuse_not_finite(sample: dict[str, Array], name: str) -> None:
+    """Refuse a sample that holds NaN or infinity itself.
+
+    Raises:
+        DataError: it does.
+    """
+    findings = []
+    for key, array in sample.items():
+        bad = ~np.isfinite(array) if array.dtype.kind == "f" else np.zeros(0, np.bool_)
+        if bad.any():
+            first = [int(i) for i in np.argwhere(bad)[0]]
+            findings.append(Finding(
+                code="data.not_finite", where=name,
+                headline=f"{Path(name).name} holds {np.asarray(array)[tuple(first)]} for input '{key}': "
+                         f"{int(bad.sum())} of {array.size} values are not finite, the first at {first}",
+                why="a range cannot be found for it", help="repair the sample or leave it out"))
+    if findings:
+        raise DataError(findings)
+
+
+def _left_out(statistics: Statistics) -> list[Finding]:
+    return [msgspec.structs.replace(f, severity=Severity.WARNING, why=f"{f.why}{'; ' if f.why else ''}it is left out")
+            for f in statistics.skipped]
 
 
 class _Observed:
@@ -139,11 +281,12 @@ class _Observed:
             yield self._interpreter.tensor(source)() if source >= 0 else inputs[-1 - source]
 
 
-def _key(path: str, samples: Samples, watched: Sequence[Watch]) -> str:
+def _key(path: str, data: str, watched: Sequence[Watch]) -> str:
     """Name the run: the same model, samples and kind of statistics give the same key."""
     content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    kept = [(w.key, w.histogram, w.axes, w.means, [n.name for n in w.layers]) for w in watched]
-    return hashlib.sha256(msgspec.json.encode((content, samples.fingerprint(), kept))).hexdigest()
+    kept = [(w.key, w.histogram, w.axes, w.means, [n.name for n in w.layers], w.calibrator, w.percentile)
+            for w in watched]
+    return hashlib.sha256(msgspec.json.encode((content, data, kept))).hexdigest()
 
 
 def _resume(checkpoint: str | None, key: str) -> Statistics:
