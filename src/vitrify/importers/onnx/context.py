@@ -16,8 +16,10 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.core.errors import UnsupportedError
 from vitrify.core.findings import Finding
+from vitrify.importers.onnx.budget import Budget
 from vitrify.importers.onnx.bundles import Absent, Bundle
 from vitrify.importers.onnx.elements import graph_dtype
+from vitrify.importers.onnx.rules import MOST_ELEMENTS, too_large
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType, Graph, Operator, Origin, Quantization, Source, Tensor
 from vitrify.ops.plain import wider
@@ -41,6 +43,7 @@ class Context:
         self.graph = graph
         self.opset = opset
         self.values: MutableMapping[str, Value | Poison | Bundle | Absent] = {}
+        self.budget = Budget()  # what may be computed from constants
         self.unrolled = 0  # nodes that the rounds of loops have made so far
         self.unrolled_elements = 0  # of the constants that those rounds gave out
         self.declared: dict[str, str] = {}  # the element types of the graph's inputs, as the file has them
@@ -154,6 +157,9 @@ class Context:
         added = self.graph.add(
             op, tensors, name=label if named else self._fresh(f"{label}/{op.kind.lower()}"), origin=self._origin
         )
+        for tensor in added.outputs:
+            if tensor.size > MOST_ELEMENTS and self.node is not None:
+                raise too_large(self.node, tensor.shape)
         self._made.update(added.outputs)
         for tensor in added.outputs:
             tensor.name = self._fresh(f"{self._base}/{op.kind.lower()}")

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 import vitrify.ops as ops
 from vitrify.core.errors import InternalError, ModelError, UnsupportedError, VitrifyError
-from vitrify.core.findings import Finding
+from vitrify.core.findings import Finding, Severity
+from vitrify.importers.onnx.budget import too_much
 from vitrify.importers.onnx.context import POISON, Context, Poison
 from vitrify.importers.onnx.controls import CONTROL, carry_out
 from vitrify.importers.onnx.elements import graph_dtype, held
 from vitrify.importers.onnx.expansions import EXPANSIONS, expand
-from vitrify.importers.onnx.folds import FOLDS, fold
+from vitrify.importers.onnx.folds import FOLDS, TooCostlyError, fold
 from vitrify.importers.onnx.folds.reference import by_reference
 from vitrify.importers.onnx.hints import HINTS
 from vitrify.importers.onnx.lowerings import LOWERINGS
@@ -32,6 +33,9 @@ from vitrify.importers.onnx.source import SourceGraph, SourceModel, SourceNode, 
 from vitrify.ir import Graph, InputBinding, Interface, Model, Origin, OutputBinding, Part, Signature, Tensor
 
 SHOWN_NODES = 8
+NEWEST_OPSET = 28
+"""That the `onnx` package knows."""
+_SIZELESS = ("onnx.unsupported-operator", "onnx.unsupported-form", "onnx.input-type")
 MOST_FOLDED_BYTES = 2**31
 """All constants computed at import together: each stays until the import is over."""
 SIGNATURE = "serving_default"
@@ -49,24 +53,67 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int] | int],
     """
     put_in(source)
     check(source.graph)
+    newer = _newer(source)
     types = {value.name: value.dtype for value in source.graph.inputs}
     constants = constant_inputs(source.graph, values)
+    types.update(source.types)
     try:
         extents, notes = static_shapes(source.graph, shapes, source.metadata)
-    except UnsupportedError as question:          # no answer to it helps where an operator is unknown: say so at once
-        raise UnsupportedError([*question.findings, *_unknown(source)]) from None
-    walk = _Walk(Context(Graph(source.graph.name or "main"), source.opset))
-    walk.context.declared.update(types)
-    walk.context.declared.update(source.types)
-    walk.inputs(source.graph, extents)
-    walk.context.values.update(constants)
-    walk.run(source.graph)
+    except UnsupportedError as question:          # no answer to it helps where an operator is refused: say so at once
+        raise UnsupportedError([*question.findings, *_refused(source, shapes, types, constants)]) from None
+    walk = _walked(source, extents, types, constants)
     walk.raise_problems(blamed(source.graph, shapes) if shapes else "")
     walk.outputs(source.graph)
     model = _model(source, walk.context, extents)
     model.extras["steps"] = walk.context.steps
-    model.extras["findings"] = [*notes, *walk.context.findings]
+    model.extras["findings"] = [*newer, *notes, *walk.context.findings]
     return model
+
+
+def _walked(
+    source: SourceModel, extents: Mapping[str, tuple[int, ...]], types: Mapping[str, str], constants: Mapping[str, Any]
+) -> _Walk:
+    """The walk over the graph with inputs of these shapes and these constants."""
+    walk = _Walk(Context(Graph(source.graph.name or "main"), source.opset))
+    walk.context.declared.update(types)
+    walk.inputs(source.graph, extents)
+    walk.context.values.update(constants)
+    walk.run(source.graph)
+    return walk
+
+
+def _refused(
+    source: SourceModel, shapes: Mapping[str, Sequence[int] | int], types: Mapping[str, str],
+    constants: Mapping[str, Any],
+) -> list[Finding]:
+    """What is refused whatever the open sizes are, found by trying the ones that the question suggests.
+
+    What depends on sizes, and what does not fit these, is left to the next run.
+    """
+    unknown = _unknown(source)
+    try:
+        extents, _ = static_shapes(source.graph, shapes, source.metadata, assume=True)
+    except VitrifyError:      # an input is too large as it is
+        return unknown
+    walk = _walked(source, extents, types, constants)
+    return [f for f in walk.findings() if f.code in _SIZELESS] or unknown
+
+
+def _newer(source: SourceModel) -> list[Finding]:
+    """A warning about an operator set that came after this was written."""
+    if source.opset <= NEWEST_OPSET:
+        return []
+    return [
+        Finding(
+            code="onnx.opset",
+            severity=Severity.WARNING,
+            headline=f"the model uses ONNX operator set {source.opset}; the newest known is {NEWEST_OPSET}, and "
+            "operators are read by it",
+            where=source.path,
+            why="what later sets changed is not known here",
+            help=f"export for operator set {NEWEST_OPSET} or below, or compare the results: vitrify verify",
+        )
+    ]
 
 
 class _Walk:
@@ -119,7 +166,7 @@ class _Walk:
         inputs = [context.values[name] if name else None for name in node.inputs]
         poisoned = any(isinstance(value, Poison) for value in inputs)
         if not _is_known(node):
-            computed = None if poisoned else by_reference(node, inputs)
+            computed = None if poisoned else by_reference(node, inputs, self.context.budget)
             if computed is None:
                 self.missing[kind].append(node)
                 return self._poison(node)
@@ -147,12 +194,21 @@ class _Walk:
             )
 
     def _lower(self, node: SourceNode, inputs: list[Any]) -> None:
-        """Fold a node, lower it, or put in its body; what is known and fits none of these is computed by reference."""
-        context, kind = self.context, node.full_kind
+        """Fold a node, lower it, or put in its body; what is known and fits none of these is computed by reference.
+
+        Constants that take too long to compute are left to the operators of run time.
+        """
+        context, kind, budget = self.context, node.full_kind, self.context.budget
         empty = any(isinstance(value, np.ndarray) and value.size == 0 for value in inputs)
         problem: VitrifyError | None = None
+        cost: TooCostlyError | None = None
         try:
-            folded = fold(node, inputs) if kind in FOLDS else by_reference(node, inputs) if empty else None
+            try:
+                folded = fold(node, inputs, budget) if kind in FOLDS else None
+                if empty and kind not in FOLDS:
+                    folded = by_reference(node, inputs, budget)
+            except TooCostlyError as found:
+                folded, cost = None, found
             if folded is not None:
                 self._count(node, folded)
                 return context.bind(node, *folded)
@@ -160,7 +216,10 @@ class _Walk:
                 return LOWERINGS[kind](context, node)
         except (ModelError, UnsupportedError) as error:
             problem = error
-        computed = by_reference(node, inputs)
+        if cost is not None:
+            why = problem.findings[0].headline.removeprefix(f"{node.shown}: ") if problem is not None else ""
+            raise too_much(node, cost.operations, why)
+        computed = by_reference(node, inputs, budget)
         if computed is not None:
             return context.bind(node, *computed)
         body = standard_body(node, inputs) if problem is None else None
@@ -186,10 +245,14 @@ class _Walk:
         bugs = [f for e in self.errors if isinstance(e, InternalError) for f in e.findings]
         if bugs:
             raise InternalError(bugs)
-        findings = [_missing(kind, nodes, self.context.opset) for kind, nodes in self.missing.items()]
-        findings += [f for e in self.errors for f in e.findings]
+        findings = self.findings()
         if findings:
             raise UnsupportedError(findings)
+
+    def findings(self) -> list[Finding]:
+        """Everything collected: kinds without a lowering first."""
+        findings = [_missing(kind, nodes, self.context.opset) for kind, nodes in self.missing.items()]
+        return findings + [f for e in self.errors for f in e.findings]
 
     def outputs(self, graph: SourceGraph) -> None:
         """Give the graph its outputs under their ONNX names, each a tensor of its own made by a node."""

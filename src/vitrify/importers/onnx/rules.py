@@ -2,31 +2,80 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from vitrify.core.errors import UnsupportedError
+from vitrify.core.findings import Finding
 from vitrify.importers.onnx.source import SourceNode
 
 MAX_ELEMENTS = 2**28
 """No constant is made larger than this: a few bytes of a file must not be able to ask for all memory."""
 
 
+MOST_ELEMENTS = 2**31 - 1
+"""Of one tensor at run time: TFLite counts elements in 32 bits."""
+
+
 def limit(node: SourceNode, shape: Sequence[int]) -> tuple[int, ...]:
     """``shape`` when a constant of it may be made.
 
     Raises:
-        ModelError: it has a negative extent or too many elements.
+        ModelError: it has a negative extent.
+        UnsupportedError: it has too many elements.
     """
-    count = 1
-    for extent in shape:
-        if extent < 0:
-            raise node.problem(f"a negative extent in the shape {[int(d) for d in shape]}")
-        count *= int(extent)
+    count = _count(node, shape)
     if count > MAX_ELEMENTS:
-        raise node.problem(f"a constant of {count} elements; at most {MAX_ELEMENTS} are made")
+        raise node.unsupported(
+            f"computed at import, it makes a constant of {count:,} elements; at most {MAX_ELEMENTS:,} are made",
+            "make it an input of the model, or give smaller sizes where they are set",
+        )
     return tuple(int(d) for d in shape)
+
+
+def fits(node: SourceNode, shape: Sequence[int]) -> tuple[int, ...]:
+    """``shape`` when a tensor of it may be made at run time.
+
+    Raises:
+        ModelError: it has a negative extent.
+        UnsupportedError: it has too many elements.
+    """
+    if _count(node, shape) > MOST_ELEMENTS:
+        raise too_large(node, shape)
+    return tuple(int(d) for d in shape)
+
+
+def too_large(node: SourceNode, shape: Sequence[int]) -> UnsupportedError:
+    """What to say of a node that makes more elements than a tensor holds."""
+    return UnsupportedError(
+        Finding(
+            code="shape.size",
+            headline=f"{node.shown} makes {math.prod(map(int, shape)):,} elements at run time, "
+            f"{[int(d) for d in shape]}; a tensor holds at most {MOST_ELEMENTS:,}",
+            where=f"node '{node.label}'",
+            help="give a smaller input (--shape), or change what makes it that large: pads, repeats, sizes or kernel",
+        )
+    )
+
+
+def _count(node: SourceNode, shape: Sequence[int]) -> int:
+    if any(extent < 0 for extent in shape):
+        raise node.problem(f"a negative extent in the shape {[int(d) for d in shape]}")
+    return math.prod(map(int, shape))
+
+
+def kernel_shape(node: SourceNode, shape: Sequence[int]) -> None:
+    """Compare the attribute of that name with the spatial extents of the weights.
+
+    Raises:
+        ModelError: they differ.
+    """
+    kernel = node.ints("kernel_shape")
+    if kernel is not None and tuple(kernel) != tuple(shape[2:]):
+        raise node.problem(f"kernel_shape {kernel} differs from the kernel {list(shape)}")
 
 
 def target_shape(node: SourceNode, shape: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
@@ -56,6 +105,8 @@ def split_sizes(node: SourceNode, extent: int, given: Sequence[int] | None) -> l
     sizes = list(given) if given is not None else node.ints("split")
     if sizes is None:
         count = node.integer("num_outputs", len(node.outputs)) or len(node.outputs)
+        if count != len(node.outputs):
+            raise node.problem(f"num_outputs is {count}, and it has {len(node.outputs)} outputs")
         part = -(-extent // count)
         sizes = [max(min(part, extent - i * part), 0) for i in range(count)]
     if sum(sizes) != extent or min(sizes) < 0 or len(sizes) < len(node.outputs):

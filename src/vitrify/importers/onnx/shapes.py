@@ -12,26 +12,26 @@ from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.core.findings import Finding, Severity
 from vitrify.importers.onnx.dims import default_sizes, fix_dims, shapes_of
 from vitrify.importers.onnx.reading.checks import needed, reads
+from vitrify.importers.onnx.rules import MOST_ELEMENTS
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceValue
 from vitrify.importers.sizes import Sizes, show_dims
 
 # What the question suggests for an open extent: a common picture size, or a common length.
 _PICTURE, _LENGTH = 320, 128
-MOST_ELEMENTS = 2**31 - 1
-"""Of one tensor: TFLite counts elements and bytes in 32 bits."""
+_WITHOUT_RANK = (1, 3, _PICTURE, _PICTURE)
 
 
 def static_shapes(
-    graph: SourceGraph, sizes: Sizes, metadata: Mapping[str, str] | None = None
+    graph: SourceGraph, sizes: Sizes, metadata: Mapping[str, str] | None = None, assume: bool = False
 ) -> tuple[dict[str, tuple[int, ...]], list[Finding]]:
     """Return the shape of every input, and what was assumed for it.
 
     A symbol fixed by one input's shape holds for every input that uses it. ``metadata`` is what the exporter wrote
-    beside the graph.
+    beside the graph. ``assume`` answers what is open itself, with the sizes that the question suggests.
 
     Raises:
         UsageError: ``sizes`` names no input and no dimension, or does not fit one.
-        UnsupportedError: a dimension other than the batch stays open.
+        UnsupportedError: a dimension other than the batch stays open, or an input has more elements than a tensor.
     """
     fix_dims(graph, sizes)
     notes = default_sizes(graph, metadata or {}, sizes)
@@ -62,13 +62,35 @@ def static_shapes(
     questions: list[Finding] = []
     for value in graph.inputs:
         shape = given[value.name] if value.name in given else _known(value, symbols)
+        if shape is None and assume:
+            shape = _assumed(value, symbols)
         if shape is None:
             questions.append(_question(value, symbols))
+        elif math.prod(shape) > MOST_ELEMENTS:
+            questions.append(_too_many(value, shape))
         else:
             found[value.name] = shape
     if questions:
         raise UnsupportedError(questions)
     return found, notes
+
+
+def _assumed(value: SourceValue, symbols: dict[str, int]) -> tuple[int, ...]:
+    """The sizes that the question suggests; those of named dimensions hold for all inputs."""
+    shape = tuple(map(int, _suggest(value, symbols).split(","))) if value.dims is not None else _WITHOUT_RANK
+    for dim, extent in zip(value.dims or (), shape, strict=False):
+        if isinstance(dim, str):
+            symbols.setdefault(dim, extent)
+    return shape
+
+
+def _too_many(value: SourceValue, shape: Sequence[int]) -> Finding:
+    return Finding(
+        code="shape.size",
+        headline=f"input '{value.name}' has {math.prod(shape):,} elements, a tensor holds at most {MOST_ELEMENTS:,}",
+        where=f"input '{value.name}' {list(shape)}",
+        help="export the model for a smaller input",
+    )
 
 
 def _unread(graph: SourceGraph) -> dict[str, tuple[int, ...]]:

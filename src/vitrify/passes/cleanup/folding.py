@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from vitrify import ops
 from vitrify.core.errors import UnsupportedError
 from vitrify.ir import Graph, Node, Tensor
 from vitrify.ir.graph import Array
+from vitrify.ops.cost import MOST_OPERATIONS, operations
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import is_dense, is_pure
 
@@ -15,6 +18,11 @@ FREE_GROWTH = 1 << 16
 """A folded constant may always have this many bytes ..."""
 GROWTH = 4
 """... or this many times the bytes of the constants that it is made from."""
+
+
+MOST_TOGETHER = 2 * MOST_OPERATIONS
+"""For all nodes of a graph, in all runs."""
+_SPENT: WeakKeyDictionary[Graph, int] = WeakKeyDictionary()
 
 
 class FoldConstants(Pass):
@@ -37,7 +45,7 @@ class FoldConstants(Pass):
     def _fold(self, graph: Graph, node: Node) -> bool:
         if any(t.is_output or t.quantization is not None for t in node.outputs) or not _is_bounded(node):
             return False
-        values = known_values(node)
+        values = known_values(node) if _is_quick(graph, node) else None
         if values is None or any(v.size != t.size for v, t in zip(values, node.outputs, strict=True)):
             return False
         for tensor, value in zip(node.outputs, values, strict=True):
@@ -76,3 +84,14 @@ def _is_bounded(node: Node) -> bool:
     """True when the folded constants would not blow the file up; asked before anything is computed."""
     taken = sum(t.nbytes for t in node.inputs if t is not None and t.is_constant)
     return sum(t.nbytes for t in node.outputs) <= max(FREE_GROWTH, GROWTH * taken)
+
+
+def _is_quick(graph: Graph, node: Node) -> bool:
+    """True when the node may still be computed; one that takes long stays, for run time."""
+    if not all(t is None or t.is_constant for t in node.inputs):
+        return True      # its shape at most is known
+    wanted, spent = operations(node), _SPENT.get(graph, 0)
+    if wanted > MOST_OPERATIONS or spent + wanted > MOST_TOGETHER:
+        return False
+    _SPENT[graph] = spent + wanted
+    return True

@@ -27,7 +27,7 @@ SMALL_BRANCH = 64
 @control("If")
 def if_(walk: Walk, node: SourceNode) -> None:
     """The branch that a known condition takes; of two small ones both, and a choice between their results."""
-    condition = settled(walk.context.value(node, 0))
+    condition = settled(walk.context.value(node, 0), walk.context.budget)
     branches = [node.graph("then_branch"), node.graph("else_branch")]
     if isinstance(condition, np.ndarray):
         taken = branches[0] if as_flag(node, condition, "the condition") else branches[1]

@@ -65,7 +65,7 @@ def one_round(walk: Walk, node: SourceNode, body: SourceGraph, given: Sequence[A
 def loop(walk: Walk, node: SourceNode) -> None:
     """The body as often as its trip count and condition say; both are known before each round."""
     context, body = walk.context, node.graph("body")
-    count = settled(context.value(node, 0)) if context.present(node, 0) else None
+    count = settled(context.value(node, 0), context.budget) if context.present(node, 0) else None
     if isinstance(count, Tensor):
         raise open_condition(walk, node, count, f"its trip count '{node.inputs[0]}'")
     rounds = None if count is None else max(int(count.reshape(-1)[0]), 0)
@@ -78,7 +78,7 @@ def loop(walk: Walk, node: SourceNode) -> None:
     kept: list[list[Any]] = [[] for _ in body.outputs[len(carried) + 1 :]]
     number = 0
     while rounds is None or number < rounds:
-        going = settled(going)
+        going = settled(going, context.budget)
         if isinstance(going, Tensor):
             raise open_condition(walk, node, going, f"the condition of round {number}")
         if not as_flag(node, going, "the condition"):

@@ -13,10 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from vitrify.core.errors import UnsupportedError, VitrifyError
+from vitrify.importers.onnx.budget import Budget
 from vitrify.importers.onnx.bundles import Absent, Bundle
 from vitrify.importers.onnx.context import POISON, Context
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceNode
 from vitrify.ir import Tensor
+from vitrify.ops.cost import operations
 
 MOST_COMPUTED = 1000
 """Tensors computed for one condition."""
@@ -104,7 +106,7 @@ def inner(walk: Walk, graph: SourceGraph, given: Mapping[str, Any]) -> list[Any]
             context.begin(node)
 
 
-def settled(value: Tensor | Array) -> Tensor | Array:
+def settled(value: Tensor | Array, budget: Budget) -> Tensor | Array:
     """The value as an array when no input of the graph has a part in it, although operators compute it."""
     if not isinstance(value, Tensor):
         return value
@@ -122,6 +124,8 @@ def settled(value: Tensor | Array) -> Tensor | Array:
             return value
         elif missing := [t for t in node.inputs if t is not None and t not in made]:
             waiting += missing
+        elif not budget.takes(operations(node)):
+            return value
         else:
             try:
                 results = node.op.evaluate([None if t is None else made[t] for t in node.inputs])

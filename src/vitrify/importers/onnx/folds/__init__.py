@@ -6,9 +6,9 @@ Importing this package registers the folds of every file in it.
 from importlib import import_module
 from pkgutil import iter_modules
 
-from vitrify.importers.onnx.folds.registry import FOLDS, fold
+from vitrify.importers.onnx.folds.registry import FOLDS, TooCostlyError, fold
 
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["FOLDS", "fold"]
+__all__ = ["FOLDS", "TooCostlyError", "fold"]

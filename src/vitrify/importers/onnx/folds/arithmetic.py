@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from vitrify.importers.onnx.folds.cost import broadcasting, in_floats, product, times
 from vitrify.importers.onnx.folds.registry import Fold, axes_given, folds
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode
@@ -23,8 +24,9 @@ def _truncated(a: Array, b: Array) -> Array:
     return quotient
 
 
-@folds("Mod")
+@folds("Mod", cost=broadcasting(4))
 def _mod(node: SourceNode, inputs: list[Any]) -> Array:
+    limit(node, np.broadcast_shapes(*(i.shape for i in inputs)))
     return np.asarray(np.fmod(*inputs) if node.integer("fmod") else np.mod(*inputs), inputs[0].dtype)
 
 
@@ -80,11 +82,13 @@ _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "Xor": np.logical_xor,
     "IsNaN": np.isnan,
 }
+# Operations for one element, where they are more than one.
+_SLOW = {"Div": 4, "Pow": 20, "Exp": 4, "Log": 4, "Sin": 8, "Cos": 8, "Tanh": 8, "Sigmoid": 8}
 _MANY: dict[str, Callable[..., Any]] = {"Max": np.maximum, "Min": np.minimum, "Sum": np.add}
 for _kind, _function in _ELEMENTWISE.items():
-    folds(_kind)(_elementwise(_function))
+    folds(_kind, cost=broadcasting(_SLOW.get(_kind, 1)))(_elementwise(_function))
 for _kind, _function in _MANY.items():
-    folds(_kind)(_many(_function))
+    folds(_kind, cost=broadcasting())(_many(_function))
 
 
 @folds("Clip")
@@ -92,6 +96,7 @@ def _clip(node: SourceNode, inputs: list[Any]) -> Array:
     low = inputs[1] if len(inputs) > 1 and inputs[1] is not None else node.attributes.get("min")
     high = inputs[2] if len(inputs) > 2 and inputs[2] is not None else node.attributes.get("max")
     array: Array = inputs[0]
+    limit(node, np.broadcast_shapes(array.shape, *(v.shape for v in (low, high) if isinstance(v, np.ndarray))))
     if low is not None:
         array = np.maximum(array, np.asarray(low, array.dtype))
     if high is not None:
@@ -99,9 +104,15 @@ def _clip(node: SourceNode, inputs: list[Any]) -> Array:
     return array
 
 
-@folds("MatMul")
+@folds("MatMul", cost=product)
 def _matmul(node: SourceNode, inputs: list[Any]) -> Array:
-    return np.asarray(np.matmul(*inputs))
+    x, y = inputs
+    limit(node, (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *x.shape[-2:-1], *y.shape[1:][-1:]))
+    if x.dtype.kind in "iu" and in_floats(x, y):  # integers take no fast library
+        return np.asarray(np.matmul(x.astype(np.float64), y.astype(np.float64))).astype(np.int64).astype(x.dtype)
+    if x.dtype == np.float16:
+        return np.asarray(np.matmul(x.astype(np.float32), y.astype(np.float32))).astype(x.dtype)
+    return np.asarray(np.matmul(x, y))
 
 
 def _reducing(function: Callable[..., Any]) -> Fold:
@@ -139,10 +150,10 @@ _REDUCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceSumSquare": lambda x, **over: np.sum(x * x, **over),
 }
 for _kind, _function in _REDUCTIONS.items():
-    folds(_kind)(_reducing(_function))
+    folds(_kind, cost=times(8 if "Log" in _kind else 2))(_reducing(_function))
 
 
-@folds("Softmax")
+@folds("Softmax", cost=times(8))
 def _softmax(node: SourceNode, inputs: list[Any]) -> Array:
     if node.opset < 13:
         raise node.unsupported("a softmax of constants before operator set 13")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vitrify.importers.onnx.folds.cost import broadcasting, determinant
 from vitrify.importers.onnx.folds.registry import Fold, folds
 from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode
@@ -30,6 +31,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "BitwiseXor": np.bitwise_xor,
     "BitwiseNot": np.bitwise_not,
 }
+# One call of Python for each element; a matrix as a whole.
+_COSTS = {"Erf": broadcasting(100), "Det": determinant}
 
 
 def _fold(function: Callable[..., Any]) -> Fold:
@@ -41,7 +44,7 @@ def _fold(function: Callable[..., Any]) -> Fold:
 
 
 for _kind, _function in _FUNCTIONS.items():
-    folds(_kind)(_fold(_function))
+    folds(_kind, cost=_COSTS.get(_kind) or broadcasting(1 if _kind.startswith("Bitwise") else 20))(_fold(_function))
 
 
 @folds("IsInf")
@@ -51,7 +54,7 @@ def _is_inf(node: SourceNode, inputs: list[Any]) -> Array:
     return np.asarray(positive | (np.isneginf(x) & bool(node.integer("detect_negative", 1))))
 
 
-@folds("BitShift")
+@folds("BitShift", cost=broadcasting(8))
 def _bit_shift(node: SourceNode, inputs: list[Any]) -> Array:
     """Amounts below zero, or of the whole width and more, leave nothing but the sign."""
     x, amounts = inputs

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from vitrify.importers.onnx.folds.cost import sorting, times
 from vitrify.importers.onnx.folds.registry import axis_at, folds
 from vitrify.importers.onnx.source import Array, SourceNode
 
 
-@folds("TopK")
+@folds("TopK", cost=sorting)
 def _top_k(node: SourceNode, inputs: list[Any]) -> list[Array]:
     x: Array = inputs[0]
     axis = axis_at(node, x.ndim, -1)
@@ -52,8 +53,8 @@ def _running(function: Callable[..., Array], start: int) -> Callable[[SourceNode
     return run
 
 
-folds("CumSum")(_running(np.cumsum, 0))
-folds("CumProd")(_running(np.cumprod, 1))
+folds("CumSum", cost=times(6))(_running(np.cumsum, 0))
+folds("CumProd", cost=times(6))(_running(np.cumprod, 1))
 
 
 @folds("Compress")
@@ -62,7 +63,7 @@ def _compress(node: SourceNode, inputs: list[Any]) -> Array:
     return np.compress(inputs[1].ravel(), inputs[0], axis)
 
 
-@folds("Unique")
+@folds("Unique", cost=sorting)
 def _unique(node: SourceNode, inputs: list[Any]) -> list[Array]:
     axis = axis_at(node, inputs[0].ndim) if "axis" in node.attributes else None
     values, first, inverse, counts = np.unique(inputs[0], True, True, True, axis=axis)

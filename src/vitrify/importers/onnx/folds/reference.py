@@ -6,11 +6,14 @@ is loaded only here; what would take long, or make much of little, is left to ot
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from vitrify.importers.onnx.budget import Budget
+from vitrify.importers.onnx.folds.cost import by_evaluator
 from vitrify.importers.onnx.source import Array, SourceGraph, SourceNode
 
 MOST_READ, MOST_MADE = 2**20, 2**18
@@ -20,24 +23,25 @@ _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLi
 _COUNTING = {"NonZero", "Unique", "Compress"}
 
 
-def by_reference(node: SourceNode, inputs: Sequence[Any]) -> list[Array] | None:
-    """Return the node's outputs, None when an input is open or the evaluator does not take the node."""
+def by_reference(node: SourceNode, inputs: Sequence[Any], budget: Budget) -> list[Array] | None:
+    """Return the node's outputs; None when an input is open, or the evaluator does not take the node or takes long."""
     if not inputs or not all(value is None or isinstance(value, np.ndarray) for value in inputs):
         return None
     if node.kind in _RANDOM or any(isinstance(value, SourceGraph) for value in node.attributes.values()):
         return None
     if sum(value.size for value in inputs if value is not None) > MOST_READ:
         return None
-    return _evaluated(node, dict(zip(node.inputs, inputs, strict=True)))
+    return _evaluated(node, inputs, budget)
 
 
-def _evaluated(node: SourceNode, named: dict[str, Any]) -> list[Array] | None:
+def _evaluated(node: SourceNode, inputs: Sequence[Any], budget: Budget) -> list[Array] | None:
     from onnx.reference import ReferenceEvaluator
 
-    given = {name: value for name, value in named.items() if value is not None}
+    given = {name: value for name, value in zip(node.inputs, inputs, strict=True) if value is not None}
     try:
         model = _model(node, given)
-        if node.kind not in _COUNTING and not _bounded(model, len([o for o in node.outputs if o])):
+        made = MOST_MADE if node.kind in _COUNTING else _made(model, len([o for o in node.outputs if o]))
+        if made is None or not budget.takes(by_evaluator(node, inputs, made)):
             return None
         with np.errstate(all="ignore"):
             results = ReferenceEvaluator(model).run(None, given)
@@ -67,13 +71,13 @@ def _model(node: SourceNode, given: dict[str, Any]) -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, node.opset)])
 
 
-def _bounded(model: Any, outputs: int) -> bool:
-    """Return whether the outputs are known to be small."""
+def _made(model: Any, outputs: int) -> int | None:
+    """How many elements the outputs have, None when they are not known to be few."""
     from onnx import shape_inference
 
     values = shape_inference.infer_shapes(model, data_prop=True).graph.output
     shapes = [[d.dim_value if d.HasField("dim_value") else -1 for d in v.type.tensor_type.shape.dim] for v in values]
     typed = [v.type.tensor_type.HasField("shape") for v in values]
-    sizes = [int(np.prod(shape, dtype=object)) for shape in shapes]
-    return len(values) == outputs and all(typed) and all(min(s, default=0) >= 0 for s in shapes) and max(
-        sizes, default=0) <= MOST_MADE
+    known = len(values) == outputs and all(typed) and all(min(s, default=0) >= 0 for s in shapes)
+    sizes = [math.prod(shape) for shape in shapes]
+    return sum(sizes) if known and max(sizes, default=0) <= MOST_MADE else None

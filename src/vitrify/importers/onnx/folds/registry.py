@@ -12,24 +12,40 @@ from typing import Any
 
 import numpy as np
 
+from vitrify.importers.onnx.budget import Budget
+from vitrify.importers.onnx.folds.cost import Cost, elements
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Tensor
 
 Fold = Callable[[SourceNode, list[Any]], Array | list[Array] | None]
 FOLDS: dict[str, Fold] = {}
+COSTS: dict[str, Cost] = {}
+"""What each fold takes, in operations (see ``budget``)."""
 _LAZY = ("Shape", "Size")  # these need the type only
 
 
-def fold(node: SourceNode, inputs: Sequence[Any]) -> list[Array] | None:
+class TooCostlyError(Exception):
+    """A fold would take more operations than there are left."""
+
+    def __init__(self, operations: int) -> None:
+        super().__init__(operations)
+        self.operations = operations
+
+
+def fold(node: SourceNode, inputs: Sequence[Any], budget: Budget) -> list[Array] | None:
     """Return the node's outputs when they can be known now, None otherwise.
 
     Raises:
         ModelError: the inputs do not fit the operator.
+        TooCostlyError: the budget does not allow it.
     """
     lazy = node.kind in _LAZY and len(inputs) > 0
     if not lazy and any(isinstance(value, Tensor) for value in inputs):
         return None
     try:
+        operations = 0 if lazy else COSTS[node.kind](node, inputs)
+        if not budget.takes(operations):
+            raise TooCostlyError(operations)
         with np.errstate(all="ignore"):
             result = FOLDS[node.kind](node, list(inputs))
     except (ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError) as error:
@@ -40,11 +56,12 @@ def fold(node: SourceNode, inputs: Sequence[Any]) -> list[Array] | None:
     return [np.asarray(r) for r in (result if isinstance(result, list) else [result])]
 
 
-def folds(*kinds: str) -> Callable[[Fold], Fold]:
-    """Register the function that computes ``kinds``."""
+def folds(*kinds: str, cost: Cost = elements) -> Callable[[Fold], Fold]:
+    """Register the function that computes ``kinds``, and the one that says how many operations that takes."""
 
     def register(function: Fold) -> Fold:
         FOLDS.update(dict.fromkeys(kinds, function))
+        COSTS.update(dict.fromkeys(kinds, cost))
         return function
 
     return register

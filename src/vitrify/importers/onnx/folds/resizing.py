@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from vitrify.importers.onnx.folds.cost import elements
 from vitrify.importers.onnx.folds.registry import folds
 from vitrify.importers.onnx.parts.interpolation import extents
 from vitrify.importers.onnx.parts.resampling import outside_mask, resampled_axes
@@ -13,7 +16,15 @@ from vitrify.importers.onnx.rules import limit
 from vitrify.importers.onnx.source import Array, SourceNode
 
 
-@folds("Resize", "Upsample")
+def _cost(node: SourceNode, inputs: Sequence[Any]) -> int:
+    """A row of weights for each element, axis by axis."""
+    shape, x = extents(node, inputs[0].shape, inputs)[0], inputs[0]
+    pairs = list(zip(x.shape, shape, strict=True))
+    weights: int = sum(old for old, new in pairs if old != new)
+    return elements(node, inputs) + math.prod(max(pair) for pair in pairs) * (1 + weights // 8)
+
+
+@folds("Resize", "Upsample", cost=_cost)
 def _resize(node: SourceNode, inputs: list[Any]) -> Array:
     x: Array = inputs[0]
     limit(node, extents(node, x.shape, inputs)[0])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from vitrify.importers.onnx.folds.cost import broadcasting, times
 from vitrify.importers.onnx.folds.registry import axis_at, folds
 from vitrify.importers.onnx.reading.tensors import DTYPES
 from vitrify.importers.onnx.rules import limit, padding, slices, split_sizes
@@ -52,7 +53,9 @@ def _pad(node: SourceNode, inputs: list[Any]) -> Array:
 
 @folds("Gather")
 def _gather(node: SourceNode, inputs: list[Any]) -> Array:
-    return np.asarray(np.take(inputs[0], inputs[1], axis_at(node, inputs[0].ndim)))
+    x, indices, axis = inputs[0], inputs[1], axis_at(node, inputs[0].ndim)
+    limit(node, (*x.shape[: axis % x.ndim], *indices.shape, *x.shape[axis % x.ndim + 1 :]))
+    return np.asarray(np.take(x, indices, axis))
 
 
 @folds("GatherElements")
@@ -65,6 +68,7 @@ def _gather_nd(node: SourceNode, inputs: list[Any]) -> Array:
     x, indices, batch = inputs[0], inputs[1], node.integer("batch_dims")
     if not 0 <= batch < indices.ndim or indices.shape[:batch] != x.shape[:batch]:
         raise node.problem(f"batch_dims {batch} for the shapes {list(x.shape)} and {list(indices.shape)}")
+    limit(node, (*indices.shape[:-1], *x.shape[batch + indices.shape[-1] :]))
     grid = np.indices(indices.shape[:-1], sparse=True)[:batch]
     array: Array = x[(*grid, *np.moveaxis(indices, -1, 0))]
     return array
@@ -84,12 +88,12 @@ def _scattered(node: SourceNode, x: Array, where: tuple[Array, ...], updates: Ar
     return result
 
 
-@folds("ScatterND")
+@folds("ScatterND", cost=times(20))
 def _scatter_nd(node: SourceNode, inputs: list[Any]) -> Array:
     return _scattered(node, inputs[0], tuple(np.moveaxis(inputs[1], -1, 0)), inputs[2])
 
 
-@folds("Scatter", "ScatterElements")
+@folds("Scatter", "ScatterElements", cost=times(20))
 def _scatter_elements(node: SourceNode, inputs: list[Any]) -> Array:
     x, indices = inputs[0], inputs[1]
     where = list(np.indices(indices.shape, sparse=True))
@@ -102,8 +106,9 @@ def _non_zero(node: SourceNode, inputs: list[Any]) -> Array:
     return np.array(np.nonzero(inputs[0]), np.int64)
 
 
-@folds("Where")
+@folds("Where", cost=broadcasting())
 def _where(node: SourceNode, inputs: list[Any]) -> Array:
+    limit(node, np.broadcast_shapes(*(i.shape for i in inputs)))
     return np.asarray(np.where(*inputs))
 
 

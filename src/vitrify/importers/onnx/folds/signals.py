@@ -27,7 +27,10 @@ _CORNER_HERTZ = 700.0
 
 def _small(node: SourceNode, shape: Sequence[int]) -> tuple[int, ...]:
     if math.prod(limit(node, shape)) > LARGEST:
-        raise node.unsupported(f"a constant of {math.prod(shape)} elements; at most {LARGEST} are made here")
+        raise node.unsupported(
+            f"computed at import, it makes a constant of {math.prod(shape):,} elements; at most {LARGEST:,} are made",
+            "compute it once and save it in the model, or make it an input",
+        )
     return tuple(shape)
 
 

@@ -10,6 +10,7 @@ from vitrify.importers.onnx.lowerings.window import Window, fitted, float_input,
 from vitrify.importers.onnx.parts.formulas import named, parts, shaped, turned
 from vitrify.importers.onnx.parts.volumes import depth_taps, from_pictures, joined
 from vitrify.importers.onnx.registry import lowering
+from vitrify.importers.onnx.rules import kernel_shape
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
 from vitrify.ops import Padding
@@ -43,9 +44,7 @@ def _check(node: SourceNode, x: Tensor, weights: Value, group: int) -> None:
         raise node.problem(
             f"the input has {x.shape[1]} channels, {group} group(s) of a kernel {list(shape)} take {shape[1] * group}"
         )
-    kernel = node.ints("kernel_shape")
-    if kernel is not None and tuple(kernel) != tuple(shape[2:]):
-        raise node.problem(f"kernel_shape {kernel} differs from the kernel {list(shape)}")
+    kernel_shape(node, shape)
 
 
 def bias_of(ctx: Context, node: SourceNode, index: int, channels: int) -> Value:

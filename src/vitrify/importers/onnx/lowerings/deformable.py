@@ -13,6 +13,7 @@ from vitrify.importers.onnx.lowerings.sampling import Sampler
 from vitrify.importers.onnx.lowerings.window import Window, float_input, window_of
 from vitrify.importers.onnx.parts.places import Formula
 from vitrify.importers.onnx.registry import lowering
+from vitrify.importers.onnx.rules import kernel_shape
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Tensor
 
@@ -24,6 +25,7 @@ def deform_conv(ctx: Context, node: SourceNode) -> None:
     group, parts = node.integer("group", 1), node.integer("offset_group", 1)
     weights = _dense(ctx, node, x, group)
     kernel = weights.shape[2:]
+    kernel_shape(node, weights.shape)
     window = window_of(ctx, node, x.shape[2:], kernel)
     (batch, channels), (high, wide), taps = x.shape[:2], window.outputs(x.shape[2:]), kernel[0] * kernel[1]
     if parts < 1 or channels % parts or offsets.shape != (batch, parts * taps * 2, high, wide):

@@ -12,7 +12,7 @@ import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.parts.places import Formula, computable, emit_as, is_natural
 from vitrify.importers.onnx.registry import axis_of, lowering
-from vitrify.importers.onnx.rules import limit
+from vitrify.importers.onnx.rules import fits
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType, Tensor
 
@@ -76,7 +76,7 @@ def one_hot(ctx: Context, node: SourceNode) -> None:
     if not is_natural(places):
         from_end = formula.add(places, np.array(depth, np.int32))
         places = formula.choose(formula.below(places, np.array(0, np.int32)), from_end, places)
-    limit(node, [*places.shape, depth])
+    fits(node, [*places.shape, depth])
     inner = ctx.reshape(computable(ctx, values, _HOT), (2,))
     off, on = (ctx.reshape(_element(ctx, inner, i), ()) for i in (0, 1))
     op = ops.OneHot(axis=-1 if axis == len(places.shape) else axis)

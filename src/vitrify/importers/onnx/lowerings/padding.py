@@ -8,7 +8,7 @@ import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.joining import sliced
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.rules import limit, padding
+from vitrify.importers.onnx.rules import fits, padding
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
 
@@ -27,7 +27,7 @@ def pad(ctx: Context, node: SourceNode) -> None:
     ranges = [slice(max(-b, 0), d - max(-a, 0)) for d, (b, a) in zip(x.shape, pads, strict=True)]
     x = sliced(ctx, node, x, ranges)
     pads = [(max(b, 0), max(a, 0)) for b, a in pads]
-    limit(node, [d + b + a for d, (b, a) in zip(x.shape, pads, strict=True)])
+    fits(node, [d + b + a for d, (b, a) in zip(x.shape, pads, strict=True)])
     mode = node.string("mode", "constant")
     if not any(map(any, pads)):
         return ctx.bind(node, x)

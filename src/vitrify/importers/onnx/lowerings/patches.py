@@ -11,7 +11,7 @@ from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.joining import sliced
 from vitrify.importers.onnx.parts.places import Formula, computable
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.rules import limit
+from vitrify.importers.onnx.rules import fits
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import DType
 
@@ -30,7 +30,7 @@ def col2im(ctx: Context, node: SourceNode) -> None:
     steps = [(w - (b - 1) * d - 1) // s + 1 for w, b, d, s in zip(whole, block, dilations, strides, strict=True)]
     if min(*steps, count, min(pads) + 1) < 1 or x.shape[1] % count or x.shape[2] != np.prod(steps, dtype=np.int64):
         raise node.problem(f"{x.type} does not hold {steps} patches of {block}")
-    limit(node, [x.shape[0] * x.shape[1] // count, *whole])
+    fits(node, [x.shape[0] * x.shape[1] // count, *whole])
     places = _places(block, steps, strides, dilations, whole)
     pictures = x.shape[0] * x.shape[1] // count
     rows = ctx.transpose(ctx.reshape(x, (pictures, places.size)), (1, 0))

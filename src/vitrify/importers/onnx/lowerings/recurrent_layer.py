@@ -82,6 +82,9 @@ def layer_of(ctx: Context, node: SourceNode, kind: Kind) -> Layer:
     ways = DIRECTIONS[direction]
     kernel, recurrent = _weights(ctx, node, 1), _weights(ctx, node, 2)
     hidden = recurrent.shape[-1]
+    if node.integer("hidden_size", hidden) != hidden:
+        raise node.problem(f"hidden_size is {node.integer('hidden_size')}, and its weights {list(recurrent.shape)} are "
+                           f"for {hidden}")
     rows = kind.gates * hidden
     if kernel.shape != (len(ways), rows, x.shape[2]) or recurrent.shape != (len(ways), rows, hidden):
         raise node.problem(

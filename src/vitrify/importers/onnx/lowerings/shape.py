@@ -7,7 +7,7 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.registry import axes_of, axis_of, lowering
-from vitrify.importers.onnx.rules import limit, target_shape
+from vitrify.importers.onnx.rules import fits, target_shape
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType
 
@@ -76,7 +76,7 @@ def expand(ctx: Context, node: SourceNode) -> None:
     x = ctx.tensor(node, 0)
     wanted = ctx.known(node, 1, "the shape").tolist()
     try:
-        shape = limit(node, np.broadcast_shapes(x.shape, tuple(wanted)))
+        shape = fits(node, np.broadcast_shapes(x.shape, tuple(wanted)))
     except ValueError:
         raise node.problem(f"{x.type} does not broadcast to {wanted}") from None
     if x.size == int(np.prod(shape, dtype=np.int64)):
@@ -94,5 +94,5 @@ def tile(ctx: Context, node: SourceNode) -> None:
     x, repeats = ctx.tensor(node, 0), ctx.known(node, 1, "the repeats").tolist()
     if len(repeats) != len(x.shape):
         raise node.problem(f"repeats {repeats} do not fit {x.type}")
-    limit(node, [d * r for d, r in zip(x.shape, repeats, strict=True)])
+    fits(node, [d * r for d, r in zip(x.shape, repeats, strict=True)])
     ctx.bind(node, x if set(repeats) == {1} else ctx.emit(ops.Tile(), [x, np.array(repeats, np.int32)]))

@@ -14,7 +14,7 @@ from vitrify.importers.onnx.lowerings.window import Window, crop_picture, fitted
 from vitrify.importers.onnx.parts.formulas import named, parts, shaped, spread, turned
 from vitrify.importers.onnx.parts.volumes import depth_taps, from_pictures, joined
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.rules import limit
+from vitrify.importers.onnx.rules import fits, kernel_shape, limit
 from vitrify.importers.onnx.source import Array, SourceNode
 from vitrify.ir import Tensor
 from vitrify.ops import Padding
@@ -45,6 +45,7 @@ def conv_transpose(ctx: Context, node: SourceNode) -> None:
     shape = weights.shape
     if len(shape) != len(x.shape) or shape[0] != x.shape[1] or group < 1 or shape[0] % group:
         raise node.problem(f"a kernel of shape {list(shape)} in {group} group(s) for the input {x.type}")
+    kernel_shape(node, shape)
     rank = len(x.shape) - 2
     dilations = _each(node, "dilations", rank, 1, 1)
     kernel = kernel_4d(ctx, weights)
@@ -54,7 +55,7 @@ def conv_transpose(ctx: Context, node: SourceNode) -> None:
     bias = bias_of(ctx, node, 2, shape[1] * group)
     last = ctx.as_picture(x)
     extent = _extent(node, rank, last.shape[1:-1], _each(node, "strides", rank, 1, 1), kernel.shape[2:])
-    limit(node, (x.shape[0], *extent.extents, shape[1] * group))
+    fits(node, (x.shape[0], *extent.extents, shape[1] * group))
     y = _grouped(ctx, last, kernel, bias, group, extent, node.inputs[1])
     ctx.bind(node, ctx.from_picture(y, len(x.shape)) if rank < 3 else from_pictures(ctx, y, x.shape[0]))
 

@@ -13,7 +13,7 @@ from vitrify.importers.onnx.lowerings.joining import sliced
 from vitrify.importers.onnx.parts.places import Formula
 from vitrify.importers.onnx.reading.tensors import DTYPES
 from vitrify.importers.onnx.registry import axis_of, lowering
-from vitrify.importers.onnx.rules import limit
+from vitrify.importers.onnx.rules import fits, limit
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import DType
 
@@ -67,5 +67,5 @@ def center_crop_pad(ctx: Context, node: SourceNode) -> None:
             ranges[axis] = slice(-extra // 2, -extra // 2 + size)
         else:
             pads[axis] = (extra // 2, extra - extra // 2)
-    limit(node, [d if a not in axes else wanted[axes.index(a)] for a, d in enumerate(x.shape)])
+    fits(node, [d if a not in axes else wanted[axes.index(a)] for a, d in enumerate(x.shape)])
     ctx.bind(node, Formula(ctx).padded(sliced(ctx, node, x, ranges), pads))

@@ -11,7 +11,7 @@ from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.window import float_input
 from vitrify.importers.onnx.parts.formulas import step
 from vitrify.importers.onnx.registry import lowering
-from vitrify.importers.onnx.rules import limit
+from vitrify.importers.onnx.rules import fits
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
 
@@ -29,7 +29,7 @@ def max_unpool(ctx: Context, node: SourceNode) -> None:
     if len(kernel) != axes or len(strides) != axes or len(pads) != 2 * axes or places.shape != x.shape:
         raise node.problem(f"a kernel {kernel} with strides {strides}, pads {pads}, indices {places.type} for {x.type}")
     spatial = [(x.shape[2 + i] - 1) * strides[i] - pads[i] - pads[axes + i] + kernel[i] for i in range(axes)]
-    shape = limit(node, (*x.shape[:2], *spatial))
+    shape = fits(node, (*x.shape[:2], *spatial))
     if ctx.present(node, 2):
         wanted = tuple(int(d) for d in ctx.known(node, 2, "the output's shape").ravel())
         if wanted != shape:

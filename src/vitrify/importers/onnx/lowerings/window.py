@@ -10,7 +10,7 @@ import numpy as np
 import vitrify.ops as ops
 from vitrify.importers.onnx.context import Context, Value
 from vitrify.importers.onnx.parts.formulas import shaped
-from vitrify.importers.onnx.rules import limit
+from vitrify.importers.onnx.rules import fits
 from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
 from vitrify.ops import Padding
@@ -107,7 +107,7 @@ def window_of(
         found = _automatic(found, _two(size, 1), automatic == "SAME_UPPER", negative_pads)
     elif automatic == "VALID":
         found = found.unpadded()
-    limit(node, [max(s + b + a, 0) for s, b, a in zip(_two(size, 1), found.before, found.after, strict=True)])
+    fits(node, [max(s + b + a, 0) for s, b, a in zip(_two(size, 1), found.before, found.after, strict=True)])
     if min(found.outputs(_two(size, 1))) < 1:
         raise node.problem(f"its window {list(found.reach)} is larger than its padded input {list(size)}")
     return found
