@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 HAS_TORCH = find_spec("torch") is not None and find_spec("onnxscript") is not None
@@ -60,10 +61,14 @@ def _saved(path: Path) -> None:
     import torch
     import torch_makers
 
-    whole, new = path.name == "module.pt", path.name != "old.pth"
+    whole, new = "module" in path.name, not path.name.startswith("old")
     module = torch_makers.small()
-    torch.save(module if whole else module.state_dict(), path, _use_new_zipfile_serialization=new)
+    held = module if whole else module.state_dict()
+    if path.name == "training.pth":
+        optimizer = torch.optim.AdamW(module.parameters())
+        held = {"epoch": 3, "model": held, "optimizer": optimizer.state_dict(), "loss": np.float64(0.5)}
+    torch.save(held, path, _use_new_zipfile_serialization=new)
 
 
 _WRITERS = {"small.pt2": _exported, "dynamic.pt2": _dynamic, "script.pt": _script, "module.pt": _saved,
-            "weights.pt": _saved, "old.pth": _saved}
+            **dict.fromkeys(("weights.pt", "old.pth", "old_module.pth", "training.pth"), _saved)}

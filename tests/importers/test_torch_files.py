@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import types
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import vitrify as vt
-from vitrify.core.errors import UsageError, VitrifyError
+from vitrify.core.errors import UnsupportedError, UsageError, VitrifyError
 from vitrify.results import InspectResult
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (TORCH=no)")
@@ -100,10 +101,27 @@ def test_trusted_pickle_is_converted(torch_file: TorchFile, tmp_path: Path) -> N
     _equals_pytorch(tmp_path / "module.tflite")
 
 
-def test_weights_alone_are_told_before_anything_is_loaded(torch_file: TorchFile) -> None:
-    for name in ("weights.pt", "old.pth"):
-        with pytest.raises(UsageError, match="only weights, no network"):
-            vt.load(torch_file(name))
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize("name", ["weights.pt", "old.pth", "training.pth"])
+def test_weights_alone_are_told_before_anything_is_loaded(name: str, trust: bool, torch_file: TorchFile) -> None:
+    with pytest.raises(UnsupportedError, match="tensors of weights, and no network") as caught:
+        vt.load(torch_file(name), trust=trust)
+    assert caught.value.findings[0].code == "torch.only-weights"
+    assert "vt.load(module.eval(), (example,))" in str(caught.value)
+    assert "--trust" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["module.pt", "old_module.pth"])
+def test_a_pickled_module_is_no_state_dict(name: str, torch_file: TorchFile) -> None:
+    with pytest.raises(UsageError, match=r"Python pickle[\s\S]*torch_makers.Small") as caught:
+        vt.load(torch_file(name))
+    assert caught.value.findings[0].code == "torch.pickle"
+
+
+def test_what_a_pickle_calls_is_no_weight(tmp_path: Path) -> None:
+    (tmp_path / "evil.pth").write_bytes(pickle.dumps(makers.Calls(eval, "1 + 1"), protocol=2))
+    with pytest.raises(UsageError, match="Python pickle"):
+        vt.load(tmp_path / "evil.pth")
 
 
 @pytest.mark.slow

@@ -93,6 +93,16 @@ class _Runs:
         return os.system, (self.command,)
 
 
+class Calls:
+    """Pickles as a call of a function."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.call = (function, arguments)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self.call
+
+
 def malicious(witness: Path) -> bytes:
     """A pickle that touches a file when it is loaded."""
     return pickle.dumps(_Runs(f"touch '{witness}'"), protocol=2)

@@ -16,8 +16,9 @@ from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.importers.exchange import Exchanged, Request, not_installed
+from vitrify.importers.torch.checkpoint import only_weights
 from vitrify.importers.torch.kinds import PICKLES, kind_of
-from vitrify.importers.torch.peeking import inspect, pickle_contents
+from vitrify.importers.torch.peeking import inspect, pickle_contents, weights_without_network
 from vitrify.ir import Model
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def _refuse(path: Path, kind: str | None, trust: bool) -> None:
 
     Raises:
         ModelError: the file is cut off.
+        UnsupportedError: it holds weights and no network.
         UsageError: it is a pickle and not trusted, or PyTorch is not installed.
     """
     if kind == "damaged":
@@ -91,6 +93,8 @@ def _refuse(path: Path, kind: str | None, trust: bool) -> None:
 
         with opened(path):
             raise ModelError.of("torch.archive", f"'{path}' is no whole ZIP archive", where=str(path))
+    if kind in PICKLES:
+        _refuse_weights(path)
     if kind in PICKLES and not trust:
         raise UsageError.of(
             "torch.pickle",
@@ -102,6 +106,13 @@ def _refuse(path: Path, kind: str | None, trust: bool) -> None:
         )
     if find_spec("torch") is None or find_spec("onnxscript") is None:
         raise not_installed("PyTorch with onnxscript", "torch", path)
+
+
+def _refuse_weights(path: Path) -> None:
+    """Say of a state dict at once that it is no model: to trust it would help nothing."""
+    held = weights_without_network(path)
+    if held:
+        raise only_weights(path, held)
 
 
 def load_module(

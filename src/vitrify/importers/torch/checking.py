@@ -9,12 +9,13 @@ Source: torch/_export/serde/serialize.py (GraphModuleDeserializer), torch/export
 
 from __future__ import annotations
 
+import io
 import json
 import pickletools
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vitrify.core.errors import ModelError, UsageError
 from vitrify.importers.torch.archive import Archive, opened
@@ -280,24 +281,54 @@ def _check_pickle(archive: Archive, name: str) -> None:
             raise _unsafe(archive.path, f"a pickle that calls {module}.{attribute}, '{name}'")
 
 
+class Pickled(NamedTuple):
+    """What a pickle says without being unpickled: the modules and names that it looks up, and how many tensors it has.
+
+    ``whole`` is False when it is cut off or damaged, so that more may follow.
+    """
+
+    names: list[tuple[str, str]]
+    tensors: int
+    whole: bool
+
+
 def pickled_names(data: bytes) -> list[tuple[str, str]]:
     """Return the modules and names that a pickle looks up, without unpickling it. What is cut off is left out."""
+    return looked_through(data).names
+
+
+def looked_through(data: bytes, pickles: int = 1) -> Pickled:
+    """Read the opcodes of ``pickles`` pickles that stand one after the other, without unpickling them.
+
+    A tensor is a persistent id: its bytes stand elsewhere in the file.
+    """
     found: dict[tuple[str, str], None] = {}
+    tensors = 0
+    stream = io.BytesIO(data)
+    try:
+        for _ in range(pickles):
+            tensors += _look_through(stream, found)
+    except ValueError:
+        return Pickled(list(found), tensors, whole=False)      # cut off or no pickle: whoever loads it says so
+    return Pickled(list(found), tensors, whole=True)
+
+
+def _look_through(stream: io.BytesIO, found: dict[tuple[str, str], None]) -> int:
     memo: dict[int, str] = {}
     last: list[str] = []
-    try:
-        for opcode, argument, _ in pickletools.genops(data):
-            if opcode.name == "GLOBAL":
-                module, _, name = str(argument).partition(" ")
-                found[module, name] = None
-            elif opcode.name == "STACK_GLOBAL":
-                found[(last[-2], last[-1]) if len(last) > 1 else ("?", "?")] = None
-            elif opcode.name in ("MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT"):
-                memo[len(memo) if argument is None else argument] = last[-1] if last else ""
-            elif opcode.name in ("GET", "BINGET", "LONG_BINGET"):
-                last = [*last[-1:], memo.get(int(argument or 0), "?")]
-            elif isinstance(argument, str):
-                last = [*last[-1:], argument]
-    except ValueError:
-        pass  # cut off or no pickle: whoever loads it says so
-    return list(found)
+    tensors = 0
+    for opcode, argument, _ in pickletools.genops(stream):
+        if opcode.name == "GLOBAL":
+            module, _, name = str(argument).partition(" ")
+            found[module, name] = None
+        elif opcode.name == "STACK_GLOBAL":
+            found[(last[-2], last[-1]) if len(last) > 1 else ("?", "?")] = None
+        elif opcode.name in ("MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT"):
+            memo[len(memo) if argument is None else argument] = last[-1] if last else ""
+        elif opcode.name in ("GET", "BINGET", "LONG_BINGET"):
+            last = [*last[-1:], memo.get(int(argument or 0), "?")]
+        elif opcode.name in ("PERSID", "BINPERSID"):
+            tensors += 1
+        elif isinstance(argument, str):
+            last = [*last[-1:], argument]
+    return tensors

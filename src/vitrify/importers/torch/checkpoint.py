@@ -65,6 +65,11 @@ def _only_weights(path: Path, found: Mapping[Any, Any]) -> UnsupportedError:
     tensors = sum(isinstance(value, torch.Tensor) for value in weights.values())
     keys = ", ".join(map(str, list(found)[:_SHOWN_KEYS]))
     what = f"{tensors} tensors of weights" if tensors else f"a dictionary with {keys or 'nothing in it'}"
+    return only_weights(path, what)
+
+
+def only_weights(path: Path, what: str) -> UnsupportedError:
+    """The refusal of a file with ``what`` in it, and no network."""
     return UnsupportedError.of(
         "torch.only-weights",
         f"'{path}' holds {what}, and no network that they belong to",

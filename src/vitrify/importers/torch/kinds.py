@@ -21,7 +21,7 @@ WORDS = {
     "old pickle": "PyTorch pickle",
 }
 _ENDINGS = (".pt", ".pt2", ".pth", ".ts", ".torchscript")
-_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
+MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"
 """The number that PyTorch before 1.6 pickled first. Source: torch/serialization.py, MAGIC_NUMBER."""
 _TAR_MAGIC = slice(257, 262)
 _PICKLE = b"\x80"
@@ -36,7 +36,7 @@ def kind_of(path: Path) -> Kind | None:
     with path.open("rb") as stream:
         head = stream.read(512)
     named = path.suffix.lower() in _ENDINGS
-    if head[2:].startswith(_MAGIC) or _is_old_tar(path, head):
+    if head[2:].startswith(MAGIC) or _is_old_tar(path, head):
         return "old pickle"
     if named and head[:1] == _PICKLE and head[1] in _PROTOCOLS:
         return "old pickle"

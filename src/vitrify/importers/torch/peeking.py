@@ -12,12 +12,16 @@ from vitrify.core.errors import ModelError
 from vitrify.core.findings import Finding
 from vitrify.core.words import counted
 from vitrify.importers.torch.archive import Archive, opened
-from vitrify.importers.torch.checking import PLAIN_PICKLES, SYMBOL_WRITTEN_OUT, pickled_names
-from vitrify.importers.torch.kinds import WORDS, kind_of
+from vitrify.importers.torch.checking import PLAIN_PICKLES, SYMBOL_WRITTEN_OUT, Pickled, looked_through, pickled_names
+from vitrify.importers.torch.kinds import MAGIC, WORDS, kind_of
 from vitrify.results import InspectResult, TensorRow
 
 _LARGEST_PICKLE = 8 << 20  # bytes of a pickle that are looked through
 _SHOWN_CLASSES = 3
+_PICKLES_BEFORE = 3  # a number, a version and the machine's word sizes. Source: torch/serialization.py, _legacy_save
+_DATA = {"numpy", "argparse", "pathlib", "datetime", "_codecs"}
+_PLAIN = {"OrderedDict", "defaultdict", "Counter", "bool", "bytearray", "bytes", "complex", "dict", "float",
+          "frozenset", "int", "list", "range", "set", "slice", "str", "tuple"}
 _DTYPES = {
     1: "uint8",
     2: "int8",
@@ -48,7 +52,7 @@ def inspect(path: Path) -> InspectResult:
     kind = kind_of(path) or "damaged"
     result = InspectResult(file=str(path), format="pytorch", kind=WORDS.get(kind, kind), bytes=path.stat().st_size)
     if kind == "old pickle":
-        result.summary = f"PyTorch pickle: {pickle_contents(path)}; it is loaded only with --trust"
+        result.summary = _pickle_summary(path, pickle_contents(path))
         return result
     with opened(path) as archive:
         archive.check()
@@ -60,12 +64,43 @@ def inspect(path: Path) -> InspectResult:
 
 def pickle_contents(path: Path) -> str:
     """What a pickle holds, in a few words: the classes that it names, or only weights."""
-    kind = kind_of(path)
-    if kind == "old pickle":
-        with path.open("rb") as stream:
-            return _contents(pickled_names(stream.read(_LARGEST_PICKLE)))
+    if kind_of(path) == "old pickle":
+        return _contents(_old(path).names)
     with opened(path) as archive:
         return _of_archive(archive)
+
+
+def weights_without_network(path: Path) -> str:
+    """Words for what a pickle holds when no module can be in it; empty when one may be."""
+    if kind_of(path) == "old pickle":
+        seen = _old(path)
+    else:
+        with opened(path) as archive:
+            if archive.size("data.pkl") > _LARGEST_PICKLE:
+                return ""
+            seen = looked_through(archive.read("data.pkl"))
+    if not seen.whole or not all(_is_data(module, name) for module, name in seen.names):
+        return ""
+    return f"{counted(seen.tensors, 'tensor')} of weights" if seen.tensors else "numbers and words"
+
+
+def _pickle_summary(path: Path, held: str) -> str:
+    told = "export the module that they belong to" if weights_without_network(path) else "it is loaded only with --trust"
+    return f"PyTorch pickle: {held}; {told}"
+
+
+def _is_data(module: str, name: str) -> bool:
+    """True for what stands in checkpoints beside the weights, and holds no network."""
+    if module in ("builtins", "__builtin__", "collections"):
+        return name in _PLAIN
+    return name in PLAIN_PICKLES.get(module, ()) or module == "torch._utils" or module.partition(".")[0] in _DATA
+
+
+def _old(path: Path) -> Pickled:
+    """The pickles of the format before 1.6. One by name only, without PyTorch's marks, is the first and last."""
+    with path.open("rb") as stream:
+        data = stream.read(_LARGEST_PICKLE)
+    return looked_through(data, _PICKLES_BEFORE + 1 if data[2:].startswith(MAGIC) else 1)
 
 
 def _of_archive(archive: Archive) -> str:
@@ -77,12 +112,17 @@ def _of_archive(archive: Archive) -> str:
     return f"{_contents(names)}, {' and '.join([*types, f'{stored / 1e6:.2f} MB'])} of tensors"
 
 
-def _contents(names: list[tuple[str, str]]) -> str:
-    classes = [
-        f"{module}.{name}"
+def _classes(names: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Of what a pickle looks up, what is more than a tensor or a plain value."""
+    return [
+        (module, name)
         for module, name in names
         if name not in PLAIN_PICKLES.get(module, ()) and module not in ("torch._utils", "builtins", "__builtin__")
     ]
+
+
+def _contents(names: list[tuple[str, str]]) -> str:
+    classes = [f"{module}.{name}" for module, name in _classes(names)]
     if not classes:
         return "only weights, no network"
     shown = sorted(classes, key=lambda word: word.startswith(("torch.", "collections.")))[:_SHOWN_CLASSES]
@@ -91,7 +131,7 @@ def _contents(names: list[tuple[str, str]]) -> str:
 
 
 def _pickle(archive: Archive, result: InspectResult) -> None:
-    result.summary = f"PyTorch pickle: {_of_archive(archive)}; it is loaded only with --trust"
+    result.summary = _pickle_summary(archive.path, _of_archive(archive))
 
 
 def _exported(archive: Archive, result: InspectResult) -> None:
