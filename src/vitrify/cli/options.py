@@ -29,6 +29,7 @@ class Integer(Enum):
 
     INT8 = "int8"
     UINT8 = "uint8"
+    INT16 = "int16"
 
 
 class Outputs(Enum):

@@ -176,7 +176,7 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
 class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of the quantizer besides its recipe."""
 
-    io: Literal["int8", "uint8"] = "int8"
+    io: Literal["int8", "uint8", "int16"] = "int8"
     outputs: Literal["split", "keep"] = "split"
     calibrator: str | None = None
     least_db: float | None = None

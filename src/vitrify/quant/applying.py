@@ -32,7 +32,8 @@ def apply(graph: Graph, plan: Plan) -> None:
     for node, weights in plan.weights.items():
         _apply_weights(graph, node, weights, plan, constants)
     for tensor, quantization in plan.activations.items():
-        tensor.dtype, tensor.quantization = _dtype(tensor.producer, plan), quantization
+        dtype = DType.INT16 if tensor in plan.wide_inputs else _dtype(tensor.producer, plan)
+        tensor.dtype, tensor.quantization = dtype, quantization
     _requantize(graph, plan)
     for node in graph:
         if node in plan.wide:

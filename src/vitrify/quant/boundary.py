@@ -1,6 +1,8 @@
-"""The file's own inputs and outputs: int8 as they come, or uint8 or float32 behind a conversion."""
+"""The file's own inputs and outputs: int8 or int16 as they come, or another type behind a conversion."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from vitrify.ir import DType, Graph, Quantization, Tensor
 from vitrify.ops import Dequantize, Quantize
@@ -10,40 +12,57 @@ from vitrify.quant.recipe import IoType, Recipe
 UINT8_SHIFT = 128
 
 
-def convert_boundary(graph: Graph, recipe: Recipe) -> int:
-    """Give the int8 inputs and outputs of ``graph`` the types that the recipe asks for; returns how many changed."""
+def convert_boundary(graph: Graph, recipe: Recipe, narrow: Mapping[Tensor, Quantization]) -> int:
+    """Give the inputs and outputs of ``graph`` the types that the recipe asks for; returns how many changed.
+
+    ``narrow`` holds the 8-bit quantization of outputs that are computed in 16 bits.
+    """
     changed = 0
-    if recipe.input_type != "int8":
+    if recipe.input_type in ("uint8", "float32"):
         for position, tensor in enumerate(graph.inputs):
             if tensor.dtype is DType.INT8 and tensor.quantization is not None:
                 graph.inputs[position] = _outer_input(graph, tensor, recipe.input_type)
                 changed += 1
-    if recipe.output_type != "int8":
-        outputs = [_outer_output(graph, t, recipe.output_type) if t.dtype is DType.INT8 else t for t in graph.outputs]
-        changed += sum(new is not old for new, old in zip(outputs, graph.outputs, strict=True))
+    outputs = [_outer_output(graph, t, recipe.output_type, narrow.get(t)) if _differs(t, recipe.output_type) else t
+               for t in graph.outputs]
+    changed += sum(new is not old for new, old in zip(outputs, graph.outputs, strict=True))
+    if changed:
         graph.set_outputs(outputs)
     return changed
 
 
+def _differs(tensor: Tensor, wanted: IoType) -> bool:
+    """True for an output of another type than wanted that can be converted; 8 bits stay 8 where 16 are wanted."""
+    if tensor.quantization is None:
+        return False
+    return (tensor.dtype is DType.INT8 and wanted in ("uint8", "float32")) or \
+        (tensor.dtype is DType.INT16 and wanted != "int16")
+
+
 def _outer_input(graph: Graph, inner: Tensor, kind: IoType) -> Tensor:
-    outer = _outer(inner, kind)
+    assert inner.quantization is not None
+    outer = _outer(inner, kind, inner.quantization)
     first = next(iter(graph), None)
     graph.add(Quantize(), [outer], [inner], name=inner.name, origin=inner.origin.by(PASS), before=first)
     return outer
 
 
-def _outer_output(graph: Graph, inner: Tensor, kind: IoType) -> Tensor:
-    outer = _outer(inner, kind)
+def _outer_output(graph: Graph, inner: Tensor, kind: IoType, narrow: Quantization | None) -> Tensor:
+    quantization = narrow or inner.quantization
+    assert quantization is not None
+    if kind == "uint8" and inner.dtype is DType.INT16:      # no kernel goes there in one step
+        inner = _outer_output(graph, inner, "int8", narrow)
+    outer = _outer(inner, kind, quantization)
     place_after(graph, inner, Dequantize() if kind == "float32" else Quantize(), outer)
     return outer
 
 
-def _outer(inner: Tensor, kind: IoType) -> Tensor:
+def _outer(inner: Tensor, kind: IoType, quantization: Quantization) -> Tensor:
     """The tensor outside; it takes the name, as the user knows it."""
-    assert inner.quantization is not None
     outer = Tensor(inner.name, DType[kind.upper()], inner.shape, origin=inner.origin)
     if kind == "uint8":
-        scale, zero_point = inner.quantization.scale, inner.quantization.zero_point
-        outer.quantization = Quantization(scale, zero_point + UINT8_SHIFT)
-    inner.name = f"{inner.name}_int8"
+        outer.quantization = Quantization(quantization.scale, quantization.zero_point + UINT8_SHIFT)
+    elif kind == "int8":
+        outer.quantization = quantization
+    inner.name = f"{inner.name}_{inner.dtype.name.lower()}"
     return outer

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vitrify.core.errors import DataError, ModelError, UnsupportedError
 from vitrify.core.findings import Finding, Severity
-from vitrify.ir import DType, Graph, Ledger, LedgerEntry, Model, Node
+from vitrify.ir import DType, Graph, Ledger, LedgerEntry, Model, Node, Tensor
 from vitrify.ir.inheriting import inherit_origins
 from vitrify.ir.ledger import Exactness
 from vitrify.ir.naming import make_names_unique
@@ -16,13 +16,16 @@ from vitrify.ops import Dequantize, Quantize
 from vitrify.quant.applying import apply
 from vitrify.quant.boundary import convert_boundary
 from vitrify.quant.calibration.observe import watches
-from vitrify.quant.calibration.statistics import Statistics
+from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.copying import copy_model
 from vitrify.quant.forms.amplitudes import PASS as AMPLITUDES
 from vitrify.quant.forms.amplitudes import use_amplitudes
 from vitrify.quant.forms.pixels import pixel_inputs
 from vitrify.quant.forms.preparing import fold_half_weights
+from vitrify.quant.forms.quotients import PASS as QUOTIENTS
+from vitrify.quant.forms.quotients import quotients, write_quotients
 from vitrify.quant.forms.sequences import FORM, steps, too_long
+from vitrify.quant.forms.tables import tables, write_tables
 from vitrify.quant.forms.wide import wide_nodes, write_out
 from vitrify.quant.outputs.splitting import split_outputs
 from vitrify.quant.outputs.tails import leaving
@@ -69,13 +72,18 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     statistics, findings = _use_amplitudes(graph, statistics, recipe, ledger)
     findings += split_outputs(made, statistics, recipe, ledger)
     findings += reach_findings(graph, statistics, recipe)
-    statistics, fixed = pixel_inputs(made, statistics, ledger)
+    statistics, fixed = (statistics, {}) if recipe.input_type == "int16" else \
+        pixel_inputs(made, statistics, ledger)
     before = len(graph)
+    known = _write_quotients(graph, statistics, recipe, ledger)
     wide = wide_nodes(graph, recipe)
-    known = write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide)) if wide else {}
+    if wide:
+        known |= write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide, known))
+    looked_up = tables(graph, wide)
     planned = plan(graph, statistics, recipe, fixed, wide, known)
     apply(graph, planned)
-    convert_boundary(graph, recipe)
+    write_tables(graph, looked_up)
+    convert_boundary(graph, recipe, planned.outputs)
     make_names_unique(graph)
     inherit_origins(graph)
     validate(made)
@@ -197,6 +205,17 @@ def _unjoin(graph: Graph, ledger: Ledger) -> None:
     if undone:
         ledger.add(LedgerEntry(name="unjoin-cuts", summary="parts that were joined and cut again go their own ways",
                                changes=undone, nodes_before=before, nodes_after=len(graph)))
+
+
+def _write_quotients(graph: Graph, statistics: Statistics, recipe: Recipe, ledger: Ledger) -> dict[Tensor, Range]:
+    found, before = quotients(graph), len(graph)
+    if not found:
+        return {}
+    made = write_quotients(graph, natural_ranges(graph, statistics, recipe))
+    ledger.add(LedgerEntry(name=QUOTIENTS, summary="quotients by reciprocals, or in 16 bits by what is never 0",
+                           changes=len(found), nodes_before=before, nodes_after=len(graph),
+                           exactness=Exactness.ROUNDING, examples=[n.name for n in found[:5]]))
+    return made
 
 
 def _use_amplitudes(graph: Graph, statistics: Statistics, recipe: Recipe,

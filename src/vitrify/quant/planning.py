@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vitrify.ir import Graph, Node, Quantization, Tensor
-from vitrify.ops import Add, FullyConnected, Logistic, PadV2, Sub
+from vitrify.ops import Add, FullyConnected, Logistic, Maximum, Minimum, PadV2, Sub
 from vitrify.quant.calibration.calibrators import Calibrators, node_names
 from vitrify.quant.calibration.observe import keys
 from vitrify.quant.calibration.ranges import constant_range, range_of
@@ -64,7 +64,8 @@ class Plan:
     constants: that of a constant, by the node and position that read it.
     weights: constant weights and biases by node.
     requantize: node inputs that need another scale than their tensor has.
-    wide: the nodes that compute with 16-bit activations.
+    wide: the nodes that compute with 16-bit activations; wide_inputs: the model's inputs that come so.
+    outputs: the 8-bit quantization of outputs that are computed in 16 bits.
     """
 
     activations: dict[Tensor, Quantization] = field(default_factory=dict)
@@ -72,6 +73,8 @@ class Plan:
     weights: dict[Node, Weights] = field(default_factory=dict)
     requantize: dict[tuple[Node, int], Quantization] = field(default_factory=dict)
     wide: frozenset[Node] = frozenset()
+    wide_inputs: frozenset[Tensor] = frozenset()
+    outputs: dict[Tensor, Quantization] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [f"{t.name}: {q}" for t, q in self.activations.items()]
@@ -110,13 +113,15 @@ class _Planner:
         self.names = keys(graph)
         self._natural = natural_ranges(graph, statistics, recipe, wide, known)
         self._narrowed = _narrowed(self._natural)
+        self._wide_inputs = frozenset(graph.inputs) if recipe.input_type == "int16" else frozenset()
 
     def plan(self) -> Plan:
         for tensor, found in self._natural.items():
-            fixed = fixed_output(tensor.producer) if tensor.producer is not None else None
-            wide = tensor.producer in self.wide
+            wide = tensor.producer in self.wide or tensor in self._wide_inputs
+            fixed = fixed_output(tensor.producer, wide) if tensor.producer is not None else None
             self.groups.add(tensor, found if wide else self._narrowed[tensor],
-                            Quantization.per_tensor(*fixed) if fixed else self.fixed.get(tensor), wide)
+                            Quantization.per_tensor(*fixed) if fixed else None if wide else self.fixed.get(tensor),
+                            wide)
         sharing = [(node, shared_inputs(node)) for node in self.graph]
         for node, inputs in sharing:
             self._join_outputs(node)
@@ -210,7 +215,8 @@ class _Planner:
         return Group(range=found, wide=wide).quantization
 
     def _collect(self) -> Plan:
-        made = Plan(activations={t: self.groups[t].quantization for t in self._natural}, wide=frozenset(self.wide))
+        made = Plan(activations={t: self.groups[t].quantization for t in self._natural}, wide=frozenset(self.wide),
+                    wide_inputs=self._wide_inputs, outputs=self._narrow_outputs())
         for node, index in self.broken:
             made.requantize[node, index] = self.groups[node.output].quantization
         for node in self.graph:
@@ -226,6 +232,15 @@ class _Planner:
             if found.weight is not None and found.data is not None and is_real(node.input(found.weight)):
                 made.weights[node] = self._weights(node, found, made)
         return made
+
+    def _narrow_outputs(self) -> dict[Tensor, Quantization]:
+        found = {}
+        for tensor in self.graph.outputs:
+            if tensor in self.groups and self.groups[tensor].wide:
+                fixed = fixed_output(tensor.producer) if tensor.producer is not None else None
+                found[tensor] = Quantization.per_tensor(*fixed) if fixed else \
+                    Group(range=self._narrowed[tensor]).quantization
+        return found
 
     def _constant(self, node: Node, index: int) -> Quantization:
         if index in shared_inputs(node):
@@ -280,6 +295,8 @@ def natural_ranges(graph: Graph, statistics: Statistics, recipe: Recipe, wide: S
                 range_of(statistics[key], *calibrators.of(tensor))
         elif producer is not None and derived:
             found[tensor] = _derived(producer, found)
+        elif producer is not None and producer in wide and (fixed := fixed_output(producer)):
+            found[tensor] = covered(Quantization.per_tensor(*fixed))
         else:
             found[tensor] = Range(0.0, 0.0)
     return found
@@ -302,6 +319,8 @@ def _computed(graph: Graph) -> Iterator[Tensor]:
 
 def _derived(node: Node, found: Mapping[Tensor, Range]) -> Range:
     """Join the ranges of what a node moves values from. A padding constant that stands for infinity is left out."""
+    if isinstance(node.op, Maximum | Minimum):
+        return _chosen(node, found)
     ranges = [found[t] for i in shared_inputs(node) if not (t := node.input(i)).is_constant and t in found]
     whole = ranges[0] if ranges else Range(0.0, 0.0)
     for other in ranges[1:]:
@@ -312,6 +331,14 @@ def _derived(node: Node, found: Mapping[Tensor, Range]) -> Range:
             if not (isinstance(node.op, PadV2) and stands_for_infinity(constant, whole)):
                 whole = whole.join(constant)
     return whole
+
+
+def _chosen(node: Node, found: Mapping[Tensor, Range]) -> Range:
+    """The range of the larger, or the smaller, of two values."""
+    one, other = (constant_range(t) if t.is_constant else found.get(t, Range(0.0, 0.0))
+                  for t in map(node.input, (0, 1)))
+    pick = max if isinstance(node.op, Maximum) else min
+    return Range(pick(one.low, other.low), pick(one.high, other.high))
 
 
 def stands_for_infinity(constant: Range, values: Range) -> bool:

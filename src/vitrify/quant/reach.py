@@ -36,8 +36,8 @@ def reach_findings(graph: Graph, statistics: Statistics, recipe: Recipe) -> list
 def divisor_findings(graph: Graph, ranges: Mapping[Tensor, Range]) -> list[Finding]:
     """Tell where dividing by what is computed at run time is rough in int8, or ends the process.
 
-    ERROR where the kernel of DIV would meet a divisor of 0, which it does not survive; WARNING where a reciprocal root
-    is taken of values of few steps.
+    ERROR where a divisor of DIV goes through 0, which its kernel does not survive; WARNING where a reciprocal root is
+    taken of values of few steps.
     """
     return [f for node in graph.nodes_of(Div, Rsqrt) for f in divisor_of(node, ranges)]
 
@@ -55,9 +55,9 @@ def divisor_of(node: Node, ranges: Mapping[Tensor, Range]) -> Iterator[Finding]:
     where = f"node '{node.name}', source {node.origin}"
     spans = f"'{divisor.name}' goes from {found.low:.3g} to {found.high:.3g}, a step of int8 is {step:.3g}"
     if isinstance(node.op, Div):
-        if nearest < step:
+        if nearest == 0.0 and not node.input(0).is_constant:
             yield Finding(code="quant.division", where=where, headline=f"the divisor {spans}",
-                          why="the int8 kernel of DIV ends the process when a divisor rounds to 0",
+                          why="the integer kernels of DIV end the run when a divisor is 0",
                           help="divide by what is never below 0, as the result of ABS, EXP or RELU, or keep the "
                                "division out of the model")
         return

@@ -14,7 +14,7 @@ from vitrify.core.files import look, write_atomically
 from vitrify.core.findings import Finding
 
 Calibrator = Literal["mixed", "minmax", "percentile", "least-error"]
-IoType = Literal["int8", "uint8", "float32"]
+IoType = Literal["int8", "uint8", "int16", "float32"]
 Weights = Literal["per-axis", "per-tensor"]
 Rounding = Literal["nearest", "compensated"]
 Activations = Literal["int8", "int16"]
@@ -54,7 +54,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     weights, fully_connected_weights: one scale per output channel, or one for the whole tensor. Older compilers and
         runtimes for small devices read only the first scale of FULLY_CONNECTED, so one is what it gets by default.
     activations: ``int16`` lets operators that have such a kernel compute with 16-bit activations and int8 weights, at
-        about half the speed on an Ethos-U65; inputs and outputs of the file keep their types.
+        about half the speed on an Ethos-U65; inputs and outputs of the file keep their types. Some compute so
+        in any case: softmax over long rows, quotients, and what whole numbers are made of.
     wide_until: so do all operators up to the one of this name, in the file's order.
     least_db: the SQNR in dB that every output is to keep on the calibration samples. Where 8 bits keep less,
         ``wide_until`` is chosen so that as few operators as possible compute in 16 bits. 0: not asked.

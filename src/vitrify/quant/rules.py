@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrify.ir import DType, Graph, Node, Tensor
+from vitrify import ops
+from vitrify.ir import DType, Graph, Node, Operator, Tensor
 from vitrify.ops import Cast
 from vitrify.ops.int8 import Int8Rule
+from vitrify.quant.lookups import table_rule, variable
 
 COUNTS = (DType.INT32, DType.INT16, DType.INT8, DType.UINT8)
 """Plain integers that QUANTIZE takes as steps of 1. Source: TFLite kernels/quantize.cc."""
+
+
+WIDE_STEP = 1 / 32768
+"""The output scale of the 16-bit kernels of LOGISTIC, TANH and SOFTMAX. Source: the TensorFlow Lite 16x8 quantization
+specification."""
+
+LONG_ROW = 512
+"""A row of so many equal scores gives each a share of half an 8-bit step. From there on the reference kernel shifts by
+more than 31 bits and ends the process. Source: TFLite kernels/internal/reference/softmax.h; LiteRT 2.3 run on rows."""
+
+SIXTEEN: tuple[type[Operator], ...] = (
+    ops.Abs, ops.Add, ops.AveragePool2D, ops.BatchMatMul, ops.BatchToSpaceND, ops.BroadcastTo, ops.Concatenation,
+    ops.Conv2D, ops.DepthwiseConv2D, ops.Div, ops.DynamicUpdateSlice, ops.Exp, ops.ExpandDims, ops.FullyConnected,
+    ops.Gather, ops.GatherND, ops.Gelu, ops.HardSwish, ops.LeakyRelu, ops.Logistic, ops.Maximum, ops.MaxPool2D,
+    ops.Mean, ops.Minimum, ops.MirrorPad, ops.Mul, ops.Pack, ops.Pad, ops.PadV2, ops.ReduceMax, ops.ReduceMin,
+    ops.Relu, ops.Relu6, ops.Reshape, ops.ResizeBilinear, ops.ResizeNearestNeighbor, ops.ReverseV2, ops.Select,
+    ops.SelectV2, ops.Slice, ops.Softmax, ops.SpaceToBatchND, ops.Split, ops.SplitV, ops.Sqrt, ops.Squeeze,
+    ops.StridedSlice, ops.Sub, ops.Tanh, ops.Tile, ops.TopKV2, ops.Transpose, ops.TransposeConv, ops.Unpack)
+"""Operators whose 16-bit kernel is right, as found by running models of one operator in LiteRT 2.3; HARD_SWISH by what
+it is made of. PRELU gives other values, comparisons pass over scales, ARG_MAX, DEPTH_TO_SPACE and others refuse."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +60,14 @@ def touches_reals(node: Node) -> bool:
 
 
 def rule_of(node: Node) -> Int8Rule | None:
-    """The operator's int8 rule, None when it has no int8 kernel."""
+    """The int8 rule of a node: its kernel's, or that of a table in its place; None when it has neither."""
     if makes_real(node):
         return Int8Rule()
+    return table_rule(node) or own_rule(node)
+
+
+def own_rule(node: Node) -> Int8Rule | None:
+    """The rule that the operator itself states: that of its integer kernel."""
     rule = getattr(node.op, "int8", None)
     return rule if isinstance(rule, Int8Rule) else None
 
@@ -82,10 +109,27 @@ def keeps_values(node: Node) -> bool:
     return bool(shared) and found is not None and set(shared) == set(found.activations)
 
 
-def fixed_output(node: Node) -> tuple[float, int] | None:
-    """The scale and zero point that the kernel demands of the outputs, None when they are free."""
+def fixed_output(node: Node, wide: bool = False) -> tuple[float, int] | None:
+    """The scale and zero point that the kernel demands of the outputs, None when they are free.
+
+    ``wide``: of the kernel with 16-bit activations.
+    """
     rule = rule_of(node)
-    return rule.output if rule is not None else None
+    if rule is None or rule.output is None:
+        return None
+    return (WIDE_STEP, 0) if wide else rule.output
+
+
+def takes_sixteen(node: Node) -> bool:
+    """True when a node can compute with 16-bit activations: by a kernel, a table, or written out."""
+    if not all(is_real(t) for t in node.outputs[:1]) and not isinstance(node.op, Cast):
+        return False
+    return isinstance(node.op, SIXTEEN) or variable(node, wide=True) is not None
+
+
+def is_long(node: Node) -> bool:
+    """True for a softmax whose rows are so long that their shares need 16 bits."""
+    return isinstance(node.op, ops.Softmax) and bool(node.input(0).shape) and node.input(0).shape[-1] >= LONG_ROW
 
 
 def real_nodes(graph: Graph) -> list[Node]:

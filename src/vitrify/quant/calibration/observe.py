@@ -14,7 +14,7 @@ from vitrify.quant.calibration.calibrators import Calibrators
 from vitrify.quant.calibration.moments import is_looked_at, moments_of, source_of
 from vitrify.quant.calibration.statistics import Histogram, Statistics, TensorStatistics
 from vitrify.quant.recipe import Calibrator, Recipe
-from vitrify.quant.rules import fixed_output, is_real, keeps_values, roles
+from vitrify.quant.rules import fixed_output, is_long, is_real, keeps_values, roles
 from vitrify.quant.weights.bias_correction import is_derived
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -111,7 +111,7 @@ def _layers(graph: Graph) -> dict[Tensor, list[Node]]:
 
 
 def _needs_range(node: Node) -> bool:
-    return fixed_output(node) is None and not keeps_values(node)
+    return (fixed_output(node) is None or is_long(node)) and not keeps_values(node)
 
 
 def _members_of_outputs(graph: Graph) -> Iterable[Tensor]:

@@ -11,71 +11,68 @@ from typing import Any
 
 import numpy as np
 
+from vitrify import ops
 from vitrify.core.errors import UsageError
 from vitrify.ir import DType, Graph, Node, Operator, Tensor
-from vitrify.ops import (
-    Activation,
-    Add,
-    AveragePool2D,
-    Concatenation,
-    Conv2D,
-    DepthwiseConv2D,
-    FullyConnected,
-    HardSwish,
-    MaxPool2D,
-    Mean,
-    Mul,
-    Pad,
-    Relu,
-    Relu6,
-    Reshape,
-    ResizeBilinear,
-    ResizeNearestNeighbor,
-    Slice,
-    Split,
-    StridedSlice,
-    Sub,
-    Transpose,
-    TransposeConv,
-)
 from vitrify.quant.calibration.calibrators import node_names
 from vitrify.quant.calibration.statistics import Range
+from vitrify.quant.lookups import is_whole
 from vitrify.quant.recipe import Recipe
-from vitrify.quant.rules import is_real, keeps_values, shared_inputs
+from vitrify.quant.rules import is_long, is_real, keeps_values, shared_inputs, takes_sixteen
 
 PASS = "hard-swish-16"
 
-KINDS: tuple[type[Operator], ...] = (
-    Add, AveragePool2D, Concatenation, Conv2D, DepthwiseConv2D, FullyConnected, HardSwish, MaxPool2D, Mean, Mul, Pad,
-    Relu, Relu6, Reshape, ResizeBilinear, ResizeNearestNeighbor, Slice, Split, StridedSlice, Sub, Transpose,
-    TransposeConv)
-"""Operators with a 16-bit kernel of free scale, HARD_SWISH by what it is made of."""
+WEIGHTED: tuple[type[Operator], ...] = (
+    ops.BatchMatMul, ops.Conv2D, ops.DepthwiseConv2D, ops.FullyConnected, ops.TransposeConv)
+"""Operators behind which an exact place begins: what goes in is rounded before it is summed up."""
 
 
 def wide_nodes(graph: Graph, recipe: Recipe) -> set[Node]:
-    """Return the nodes that the recipe wants in 16 bits and that have such a kernel.
+    """Return the nodes that compute in 16 bits: those that the recipe wants so, and those that 8 bits do not do for.
 
-    What only moves values goes with what makes them; a node that makes an output of the model stays in 8 bits, as
-    that is what the file gives out.
+    What only moves values goes with what makes them.
     """
-    if recipe.activations == "int8" and not recipe.wide_until and \
-            all(rule.activations != "int16" for rule in recipe.overrides):
-        return set()
     found: set[Node] = set()
+    demanding = exacting(graph)
     inside = bool(recipe.wide_until)
     _check_name(graph, recipe.wide_until)
     for node in graph:
         within, inside = inside, inside and recipe.wide_until not in node_names(node)
-        if not isinstance(node.op, KINDS) or any(t.is_output or not is_real(t) for t in node.outputs):
+        if not takes_sixteen(node):
             continue
-        if keeps_values(node) and len(shared_inputs(node)) == 1:
-            wanted = node.input(shared_inputs(node)[0]).producer in found
+        if keeps_values(node) and len(shared_inputs(node)) == 1 and node not in demanding:
+            source = node.input(shared_inputs(node)[0])
+            wanted = source.producer in found or (source.producer is None and recipe.input_type == "int16")
         else:
             default = "int16" if within else recipe.activations
-            wanted = (recipe.override(node_names(node), node.op.kind).activations or default) == "int16"
+            chosen = recipe.override(node_names(node), node.op.kind).activations
+            wanted = (chosen or default) == "int16" or (chosen is None and node in demanding)
         if wanted:
             found.add(node)
     return found
+
+
+def exacting(graph: Graph) -> set[Node]:
+    """Nodes that 8 bits do not do for, whatever the recipe says of the others.
+
+    A softmax over a long row: shares below 1/512 are all nothing in 8 bits, and the reference kernel ends the process.
+    Quotients, and what tells a whole number from the next, with all that leads there from the last sum of products.
+    """
+    found = {node for node in graph.nodes_of(ops.Softmax) if is_long(node)}
+    waiting = [n for n in graph if (is_whole(n) or _divides(n)) and takes_sixteen(n)]
+    while waiting:
+        node = waiting.pop()
+        if node in found:
+            continue
+        found.add(node)
+        if not isinstance(node.op, WEIGHTED):
+            makers = [t.producer for t in node.inputs if t is not None and is_real(t) and t.producer is not None]
+            waiting += [maker for maker in makers if takes_sixteen(maker)]
+    return found
+
+
+def _divides(node: Node) -> bool:
+    return isinstance(node.op, ops.Div) and all(is_real(t) and not t.is_constant for t in map(node.input, (0, 1)))
 
 
 def _check_name(graph: Graph, name: str) -> None:
@@ -97,17 +94,17 @@ def write_out(graph: Graph, wide: set[Node], ranges: Mapping[Tensor, Range]) -> 
     Exact in real arithmetic.
     """
     made: dict[Tensor, Range] = {}
-    for node in [n for n in graph.nodes_of(HardSwish) if n in wide]:
+    for node in [n for n in graph.nodes_of(ops.HardSwish) if n in wide]:
         x = node.input(0)
         origin, seen = node.origin.by(PASS), ranges.get(x, Range(0.0, 0.0))
-        sixth = graph.add(Mul(), [x, _number(1 / 6, node)], name=f"{node.name}/sixth", origin=origin, before=node)
-        gate = graph.add(Add(fused_activation_function=Activation.RELU6, pot_scale_int16=False),
+        sixth = graph.add(ops.Mul(), [x, _number(1 / 6, node)], name=f"{node.name}/sixth", origin=origin, before=node)
+        gate = graph.add(ops.Add(fused_activation_function=ops.Activation.RELU6, pot_scale_int16=False),
                          [x, _number(3.0, node)], name=f"{node.name}/gate", origin=origin, before=node)
         for step in (sixth, gate):
             step.output.origin = step.output.origin._replace(sources=())
         made[sixth.output] = Range(seen.low / 6, seen.high / 6)
         made[gate.output] = Range(0.0, 6.0)
-        product = graph.replace_node(node, Mul(), [sixth.output, gate.output], origin=origin)
+        product = graph.replace_node(node, ops.Mul(), [sixth.output, gate.output], origin=origin)
         wide.discard(node)
         wide |= {sixth, gate, product}
     return made
@@ -120,7 +117,7 @@ def _number(value: float, node: Node) -> Tensor:
 
 def without_pot(op: Operator) -> Operator:
     """A sum or difference whose 16-bit scales need not be powers of two."""
-    if isinstance(op, Add | Sub) and op.pot_scale_int16:
+    if isinstance(op, ops.Add | ops.Sub) and op.pot_scale_int16:
         given: dict[str, Any] = {"fused_activation_function": op.fused_activation_function, "pot_scale_int16": False}
         return type(op)(**given)
     return op
