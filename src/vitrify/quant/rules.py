@@ -72,6 +72,11 @@ def own_rule(node: Node) -> Int8Rule | None:
     return rule if isinstance(rule, Int8Rule) else None
 
 
+def has_kernel(node: Node) -> bool:
+    """True when the operator itself computes in integers, so that no table has to."""
+    return makes_real(node) or own_rule(node) is not None
+
+
 def makes_real(node: Node) -> bool:
     """True for a CAST of plain integers to floats: in int8 it is a QUANTIZE of steps of 1."""
     return isinstance(node.op, Cast) and node.input(0).dtype in COUNTS and is_real(node.output)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from vitrify import ops
 from vitrify.ir import DType, Graph, Node, Operator, Tensor
-from vitrify.quant.rules import makes_real, rule_of, touches_reals
+from vitrify.quant.rules import has_kernel, makes_real, touches_reals
 
 ARITHMETIC: tuple[type[Operator], ...] = (
     ops.Add, ops.Sub, ops.Mul, ops.Div, ops.Neg, ops.Abs, ops.Exp, ops.Log, ops.Sqrt, ops.Rsqrt, ops.Square,
@@ -59,8 +59,8 @@ class Tail:
 
     @property
     def unquantizable(self) -> tuple[Node, ...]:
-        """The nodes that have no int8 form."""
-        return tuple(n for n in self.nodes if touches_reals(n) and rule_of(n) is None)
+        """The nodes that have no int8 kernel; a table in the place of one costs the file more than the host."""
+        return tuple(n for n in self.nodes if touches_reals(n) and not has_kernel(n))
 
     @property
     def discrete(self) -> tuple[Node, ...]:
