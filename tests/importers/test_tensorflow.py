@@ -83,6 +83,8 @@ def test_the_other_formats(form: str, tmp_path: Path) -> None:
     assert imported.interface is not None
     assert [i.name for i in imported.interface.inputs] == ["x"]
     assert any("conv2d" in source.name for node in imported.main for source in node.origin.sources)
+    names = [source.name for node in imported.main for source in node.origin.sources]
+    assert not [name for name in (*names, *(node.name for node in imported.main)) if "PartitionedCall" in name]
 
 
 KERAS_2 = ["image_classification", "visual_wake_words", "keyword_spotting", "rock_paper_scissors",

@@ -19,6 +19,7 @@ def rename_tflite(source: Path, target: Path, inputs: list[str], outputs: list[s
     model = tflite.read(source)
     for graph in model.graphs:
         _split_names(graph)
+        _strip_calls(graph, {*inputs, *outputs})
     _name_ports(model, inputs, outputs)
     model.interface = _as_source(identity_interface(model))
     model.signatures.clear()
@@ -35,9 +36,32 @@ def _as_source(interface: Interface) -> Interface:
 def _split_names(graph: Graph) -> None:
     """The converter joins the names of what it fused by semicolons; each is a source of its own."""
     for node in graph:
-        names = [part for part in node.name.split(";") if part and part.rstrip("0123456789:_") not in _WRAPPERS]
+        names = [part for part in map(_layer, node.name.split(";")) if part]
         if names:
             node.origin = Origin(tuple(Source(name, node.op.kind) for name in dict.fromkeys(names)))
+
+
+def _strip_calls(graph: Graph, taken: set[str]) -> None:
+    """Name tensors and nodes as the layers are, where no other has that name already."""
+    things = [*graph.nodes, *graph.tensors()]
+    taken = taken | {thing.name for thing in things}
+    for thing in things:
+        name = ";".join(part for part in map(_layer, thing.name.split(";")) if part)
+        if name and name not in taken:
+            thing.name = name
+            taken.add(name)
+
+
+def _layer(name: str) -> str:
+    """A name without the calls of functions that stand around it; empty when nothing else is in it."""
+    parts = name.split("/")
+    while parts and _is_wrapper(parts[0]):
+        del parts[0]
+    return "/".join(parts)
+
+
+def _is_wrapper(part: str) -> bool:
+    return part.rstrip("0123456789:_") in _WRAPPERS
 
 
 def _name_ports(model: Model, inputs: list[str], outputs: list[str]) -> None:
@@ -62,6 +86,7 @@ def rename_onnx(model: Any, target: Path, inputs: list[str], outputs: list[str])
     for value in (*graph.input, *graph.output, *graph.value_info):
         value.name = names.get(value.name, value.name)
     for node in graph.node:
+        node.name = _layer(node.name) or node.name
         node.input[:] = [names.get(name, name) for name in node.input]
         node.output[:] = [names.get(name, name) for name in node.output]
     target.write_bytes(model.SerializeToString())

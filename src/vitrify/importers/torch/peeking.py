@@ -19,6 +19,7 @@ from vitrify.results import InspectResult, TensorRow
 _LARGEST_PICKLE = 8 << 20  # bytes of a pickle that are looked through
 _SHOWN_CLASSES = 3
 _PICKLES_BEFORE = 3  # a number, a version and the machine's word sizes. Source: torch/serialization.py, _legacy_save
+_TRUSTED = "it is loaded only with --trust"
 _DATA = {"numpy", "argparse", "pathlib", "datetime", "_codecs"}
 _PLAIN = {"OrderedDict", "defaultdict", "Counter", "bool", "bytearray", "bytes", "complex", "dict", "float",
           "frozenset", "int", "list", "range", "set", "slice", "str", "tuple"}
@@ -85,8 +86,8 @@ def weights_without_network(path: Path) -> str:
 
 
 def _pickle_summary(path: Path, held: str) -> str:
-    told = "export the module that they belong to" if weights_without_network(path) else "it is loaded only with --trust"
-    return f"PyTorch pickle: {held}; {told}"
+    lone = weights_without_network(path)
+    return f"PyTorch pickle: {held}; {'export the module that they belong to' if lone else _TRUSTED}"
 
 
 def _is_data(module: str, name: str) -> bool:
