@@ -30,10 +30,11 @@ class Budget:
         return True
 
 
-def too_much(node: SourceNode, operations: int, why: str = "") -> UnsupportedError:
+def too_much(node: SourceNode, operations: int, spent: int, why: str = "") -> UnsupportedError:
     """What to say of a node that would take too long to compute, and that no operator does at run time: ``why``."""
     alone = operations > MOST_OPERATIONS
-    limit = f"{MOST_OPERATIONS:,} are done for one node" if alone else f"{MOST_TOGETHER:,} for all nodes together"
+    together = f"{MOST_TOGETHER:,} are done for all nodes together, {spent:,} of them before it"
+    limit = f"{MOST_OPERATIONS:,} are done for one node" if alone else together
     return UnsupportedError(
         Finding(
             code="onnx.constant-cost",

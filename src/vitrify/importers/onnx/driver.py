@@ -218,7 +218,7 @@ class _Walk:
             problem = error
         if cost is not None:
             why = problem.findings[0].headline.removeprefix(f"{node.shown}: ") if problem is not None else ""
-            raise too_much(node, cost.operations, why)
+            raise too_much(node, cost.operations, budget.spent, why)
         computed = by_reference(node, inputs, budget)
         if computed is not None:
             return context.bind(node, *computed)
