@@ -13,7 +13,9 @@ from vitrify.passes.cleanup.means import MergeReductions
 from vitrify.passes.cleanup.slices import SliceBefore
 from vitrify.passes.cleanup.static_batch import PinFreeDimensions
 from vitrify.passes.heads.unroll import UnrollHeads
+from vitrify.passes.integers.constants import ConstantDivisor, FoldLarge
 from vitrify.passes.integers.depth_means import DepthMean
+from vitrify.passes.integers.indices import Fraction, WholeEarlier
 from vitrify.passes.integers.int8_forms import NegToMul, SquareToMul, SumToMean
 from vitrify.passes.integers.softmax_masks import SoftmaxMask
 from vitrify.passes.integers.truths import TruthToNumber
@@ -133,5 +135,6 @@ FUSION: tuple[type[Pass], ...] = (
 SEQUENCES: tuple[type[Pass], ...] = (Unroll,)
 """What full-integer quantization needs written out."""
 
-INTEGER_FORMS: tuple[type[Pass], ...] = (DepthMean, TruthToNumber, SoftmaxMask, UnitLength)
+INTEGER_FORMS: tuple[type[Pass], ...] = (
+    FoldLarge, ConstantDivisor, WholeEarlier, Fraction, DepthMean, TruthToNumber, SoftmaxMask, UnitLength)
 """Forms that cost about as much in float, and less in integers on an NPU."""
