@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from vitrify.ir import DType, Graph, Quantization, Tensor
 from vitrify.ops import Dequantize, Quantize
@@ -12,10 +12,12 @@ from vitrify.quant.recipe import IoType, Recipe
 UINT8_SHIFT = 128
 
 
-def convert_boundary(graph: Graph, recipe: Recipe, narrow: Mapping[Tensor, Quantization]) -> int:
+def convert_boundary(graph: Graph, recipe: Recipe, narrow: Mapping[Tensor, Quantization],
+                     fine: Set[Tensor] = frozenset()) -> int:
     """Give the inputs and outputs of ``graph`` the types that the recipe asks for; returns how many changed.
 
-    ``narrow`` holds the 8-bit quantization of outputs that are computed in 16 bits.
+    ``narrow`` holds the 8-bit quantization of outputs that are computed in 16 bits; those in ``fine`` keep them, unless
+    the outputs are to be float.
     """
     changed = 0
     if recipe.input_type in ("uint8", "float32"):
@@ -23,8 +25,9 @@ def convert_boundary(graph: Graph, recipe: Recipe, narrow: Mapping[Tensor, Quant
             if tensor.dtype is DType.INT8 and tensor.quantization is not None:
                 graph.inputs[position] = _outer_input(graph, tensor, recipe.input_type)
                 changed += 1
-    outputs = [_outer_output(graph, t, recipe.output_type, narrow.get(t)) if _differs(t, recipe.output_type) else t
-               for t in graph.outputs]
+    stays = frozenset() if recipe.output_type == "float32" else fine
+    outputs = [_outer_output(graph, t, recipe.output_type, narrow.get(t))
+               if t not in stays and _differs(t, recipe.output_type) else t for t in graph.outputs]
     changed += sum(new is not old for new, old in zip(outputs, graph.outputs, strict=True))
     if changed:
         graph.set_outputs(outputs)

@@ -70,20 +70,21 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     _check_statistics(graph, statistics, recipe)
     _unjoin(graph, ledger)
     statistics, findings = _use_amplitudes(graph, statistics, recipe, ledger)
-    findings += split_outputs(made, statistics, recipe, ledger)
+    split = split_outputs(made, statistics, recipe, ledger)
+    findings += split.findings
     findings += reach_findings(graph, statistics, recipe)
     statistics, fixed = (statistics, {}) if recipe.input_type == "int16" else \
         pixel_inputs(made, statistics, ledger)
     before = len(graph)
     known = _write_quotients(graph, statistics, recipe, ledger)
-    wide = wide_nodes(graph, recipe)
+    wide = wide_nodes(graph, recipe) | split.fine
     if wide:
         known |= write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide, known))
     looked_up = tables(graph, wide)
     planned = plan(graph, statistics, recipe, fixed, wide, known)
     apply(graph, planned)
     write_tables(graph, looked_up)
-    convert_boundary(graph, recipe, planned.outputs)
+    convert_boundary(graph, recipe, planned.outputs, {t for n in split.fine for t in n.outputs})
     make_names_unique(graph)
     inherit_origins(graph)
     validate(made)

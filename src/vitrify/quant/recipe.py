@@ -62,6 +62,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     input_type, output_type: the element type of the file's own inputs and outputs.
     outputs: ``split`` takes outputs that join parts of very different range apart; ``keep`` leaves them.
     split_levels: an output is taken apart when a part would be left with fewer of the 256 levels.
+    host_bits: of the outputs that the host computes with, as it does to decode boxes; their last layers compute with
+        activations of as many bits.
     rounding: ``compensated`` rounds the weights of a layer so that their errors cancel in its output, as far as the
         calibration samples tell how its inputs vary together; ``nearest`` rounds each by itself.
     bias_correction: correct each bias by the mean error that rounding the weights brings to its channel.
@@ -78,6 +80,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     output_type: IoType = "int8"
     outputs: Literal["split", "keep"] = "split"
     split_levels: int = 32
+    host_bits: Literal[8, 16] = 16
     rounding: Rounding = "compensated"
     bias_correction: bool = True
     overrides: tuple[Override, ...] = ()

@@ -20,7 +20,7 @@ from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.outputs.conflicts import collisions
 from vitrify.quant.outputs.hosting import give_out
 from vitrify.quant.outputs.joins import Join, axis_after, fewest_levels, find_join, parts_of, reshaped_axis
-from vitrify.quant.outputs.tails import Tail, find_tails, must_leave
+from vitrify.quant.outputs.tails import Tail, exacting, find_tails, must_leave
 from vitrify.quant.planning import natural_ranges
 from vitrify.quant.reach import divisor_of
 from vitrify.quant.recipe import Recipe
@@ -30,6 +30,14 @@ PASS = "split-outputs"
 
 SHOWN = 8
 """How many names a sentence lists."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """What came of taking the outputs apart; ``fine`` holds the layers whose outputs the host computes with."""
+
+    findings: list[Finding]
+    fine: frozenset[Node] = frozenset()
 
 
 @dataclass
@@ -49,8 +57,8 @@ class _Work:
         return self.recipe.outputs != "keep" and (self.model.interface is None or self.model.interface.host is None)
 
 
-def split_outputs(model: Model, statistics: Statistics, recipe: Recipe, ledger: Ledger) -> list[Finding]:
-    """Take the outputs apart whose parts would lose their levels; returns a finding for each such output.
+def split_outputs(model: Model, statistics: Statistics, recipe: Recipe, ledger: Ledger) -> Split:
+    """Take the outputs apart whose parts would lose their levels; there is a finding for each such output.
 
     An output that is only joined becomes one output for each part. One that is computed from its parts, as decoded
     boxes are, is cut before that arithmetic, which becomes the host program; so is one whose last operators have no
@@ -73,7 +81,8 @@ def split_outputs(model: Model, statistics: Statistics, recipe: Recipe, ledger: 
         moved = sum(len(t.nodes) for t in work.tails)
         ledger.add(LedgerEntry(name="host-tail", summary="last arithmetic moved behind the file's outputs, in float",
                                changes=moved, nodes_before=before, nodes_after=len(graph)))
-    return work.findings
+    fine = frozenset(n for t in work.tails for n in exacting(t)) if recipe.host_bits == 16 else frozenset()
+    return Split(work.findings, fine & set(graph))
 
 
 def _look_at(work: _Work, tail: Tail) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from vitrify import ops
 from vitrify.ir import DType, Graph, Node, Operator, Tensor
-from vitrify.quant.rules import has_kernel, makes_real, touches_reals
+from vitrify.quant.rules import has_kernel, is_real, makes_real, touches_reals
 
 ARITHMETIC: tuple[type[Operator], ...] = (
     ops.Add, ops.Sub, ops.Mul, ops.Div, ops.Neg, ops.Abs, ops.Exp, ops.Log, ops.Sqrt, ops.Rsqrt, ops.Square,
@@ -25,8 +25,14 @@ MOVES: tuple[type[Operator], ...] = (
     ops.Concatenation, ops.Pack, ops.Unpack, ops.Reshape, ops.Transpose, ops.Squeeze, ops.ExpandDims, ops.Slice,
     ops.StridedSlice, ops.Split, ops.SplitV, ops.Tile, ops.BroadcastTo)
 
-LARGEST_CUT = 4
-"""The tensors at a cut may hold this many times the values of the outputs that they make."""
+LAYERS: tuple[type[Operator], ...] = (ops.Conv2D, ops.DepthwiseConv2D, ops.FullyConnected)
+
+LARGEST_CUT = 16
+"""The tensors at a cut may hold this many times the values of the outputs that they make: four times the bytes, as they
+are int8 in the place of floats. A detector of one class gives 64 values for the box in the place of 4."""
+
+FEW_WEIGHTS = 256
+"""A mean over choices, as DFL takes of 16 distances, has as many weights as choices."""
 
 GIVEN = (DType.FLOAT32, DType.INT32, DType.BOOL)
 """What a file can give out in the place of an output."""
@@ -74,7 +80,8 @@ def find_tails(graph: Graph) -> list[Tail]:
     inside: dict[Node, None] = {}
     given = set(graph.outputs)
     for node in reversed(graph.nodes):
-        if isinstance(node.op, ARITHMETIC + CHOICES + MOVES) and _serves_only(node, given, inside):
+        wanted = isinstance(node.op, ARITHMETIC + CHOICES + MOVES) or _takes_mean(node) or _is_choice(node, inside)
+        if wanted and _serves_only(node, given, inside):
             inside[node] = None
     nodes = [n for n in graph if n in inside]
     parts = _connected(nodes)
@@ -84,6 +91,32 @@ def find_tails(graph: Graph) -> list[Tail]:
 def _serves_only(node: Node, given: set[Tensor], inside: Mapping[Node, None]) -> bool:
     used = [t for t in node.outputs if t.is_used]
     return bool(used) and all((t in given or bool(t.users)) and all(u in inside for u in t.users) for t in used)
+
+
+def _takes_mean(node: Node) -> bool:
+    """True for a layer that takes the mean over the shares of a softmax: 256 steps of a share are too few for it."""
+    if not isinstance(node.op, ops.Conv2D | ops.FullyConnected) or not node.input(1).is_constant:
+        return False
+    weights, tensor = node.input(1), node.input(0)
+    if weights.shape[0] != 1 or weights.size > FEW_WEIGHTS or weights.size != weights.shape[-1]:
+        return False
+    while tensor.producer is not None and isinstance(tensor.producer.op, ops.Transpose | ops.Reshape):
+        tensor = tensor.producer.input(0)
+    return tensor.producer is not None and isinstance(tensor.producer.op, ops.Softmax)
+
+
+def _is_choice(node: Node, inside: Mapping[Node, None]) -> bool:
+    """True for a softmax whose mean the host takes."""
+    if not isinstance(node.op, ops.Softmax):
+        return False
+    waiting = list(node.output.users)
+    while waiting:
+        user = waiting.pop()
+        if user in inside and _takes_mean(user):
+            return True
+        if user in inside and isinstance(user.op, ops.Transpose | ops.Reshape):
+            waiting += user.output.users
+    return False
 
 
 def _connected(nodes: list[Node]) -> list[set[Node]]:
@@ -114,3 +147,16 @@ def must_leave(tail: Tail) -> bool:
 def leaving(graph: Graph) -> set[Node]:
     """The nodes that go to the host whatever calibration sees."""
     return {node for tail in find_tails(graph) if must_leave(tail) for node in tail.nodes}
+
+
+def exacting(tail: Tail) -> set[Node]:
+    """The layers whose outputs a tail computes with, rather than moving them or choosing among them.
+
+    A box is a few steps of 8 bits from the next: what is multiplied by a stride of 32 pixels has to be finer.
+    """
+    computed: set[Tensor] = set()
+    for node in reversed(tail.nodes):
+        if not isinstance(node.op, MOVES + CHOICES) or any(t in computed for t in node.outputs):
+            computed |= {t for t in node.inputs if t is not None}
+    layers = {t.producer for t in tail.sources if t in computed and is_real(t)}
+    return {n for n in layers if n is not None and isinstance(n.op, LAYERS)}
