@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from measure import machine, measure
+from measure import Measurement, machine, measure
 from onnx import TensorProto, helper, numpy_helper
 from run import ROOT, VITRIFY
 from sections import put_section
@@ -115,7 +114,7 @@ def array(name: str, values: Any) -> TensorProto:
 
 @dataclass(frozen=True)
 class Grown:
-    """One size of one graph: the median of CPU seconds and the highest peak of its runs."""
+    """One size of one graph: the least CPU seconds and the highest peak of its runs."""
 
     size: int
     cpu_seconds: float
@@ -123,26 +122,30 @@ class Grown:
     file_bytes: int
 
 
-def converted(made: onnx.ModelProto, size: int, folder: Path, runs: int) -> Grown:
-    """Convert a model."""
-    file = folder / "model.onnx"
-    file.write_bytes(made.SerializeToString())
-    done = [measure([VITRIFY, "convert", str(file), "-o", str(folder / "model.tflite"), "-q"], folder)
-            for _ in range(runs)]
-    bad = next((m for m in done if m.status), None)
-    if bad is not None:
-        raise SystemExit(f"the conversion failed:\n{bad.output}")
-    return Grown(size, statistics.median(m.cpu_seconds for m in done), max(m.peak_bytes for m in done),
-                 file.stat().st_size)
+def converted(file: Path) -> Measurement:
+    """Convert a file.
+
+    Raises:
+        SystemExit: the conversion failed.
+    """
+    done = measure([VITRIFY, "convert", str(file), "-o", str(file.with_suffix(".tflite")), "-q"], file.parent)
+    if done.status:
+        raise SystemExit(f"the conversion failed:\n{done.output}")
+    return done
 
 
 def grown(make: Callable[[int], onnx.ModelProto], sizes: Sequence[int], runs: int) -> list[Grown]:
-    """Measure one kind of graph in all sizes."""
+    """Measure one kind of graph in all sizes, which take turns."""
     found = []
-    for size in sorted(sizes):
-        with tempfile.TemporaryDirectory(dir=ROOT / ".cache") as folder:
-            found.append(converted(make(size), size, Path(folder), runs))
-        print(make.__name__, found[-1], flush=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / ".cache") as folder:
+        files = {size: Path(folder) / f"{size}.onnx" for size in sorted(sizes)}
+        for size, file in files.items():
+            file.write_bytes(make(size).SerializeToString())
+        turns = [[converted(file) for file in files.values()] for _ in range(runs)]
+        for (size, file), done in zip(files.items(), zip(*turns, strict=True), strict=True):
+            found.append(Grown(size, min(m.cpu_seconds for m in done), max(m.peak_bytes for m in done),
+                               file.stat().st_size))
+            print(make.__name__, found[-1], flush=True)
     return found
 
 
@@ -172,10 +175,10 @@ def main() -> None:
                for name, make in (("products", products), ("wide convolutions", wide_convolutions))}
     steps = [after.cpu_seconds / before.cpu_seconds for rows in nodes.values() for before, after in pairwise(rows)
              if after.size == 10 * before.size]
-    lines = ["# Growth", "",
+    lines = ["## Growth", "",
              "Whole processes of `vitrify convert` on graphs that `benchmarks/growth.py` makes: CPU seconds are the "
-             f"median of {chosen.runs} runs, the peak is the highest. It is that of resident memory, with the child in "
-             f"which LiteRT tries the file. Measured on {machine()}, Vitrify {vitrify.__version__}.", ""]
+             f"least of {chosen.runs} runs, as whatever else a machine does only adds to them; the peak is the highest. "
+             f"It is that of resident memory, with the child in which LiteRT tries the file. Measured on {machine()}, Vitrify {vitrify.__version__}.", ""]
     if steps:
         lines += [f"Ten times the nodes cost at most {max(steps):.1f} times the CPU seconds.", ""]
     lines += [*table(nodes, "nodes", False), ""]
