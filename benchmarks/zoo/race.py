@@ -35,12 +35,17 @@ from run import VITRIFY, last_line, peer
 RESULTS = ROOT / ".cache" / "bench" / "zoo"
 CPU_SECONDS, SECONDS = 400, 1800
 """CPU seconds and seconds after which a tool is stopped."""
-REVISIONS = {"onnx2tf": 1, "onnx2tf_tensorflow": 1, "litert_torch": 2}
+REVISIONS = {"onnx2tf": 1, "onnx2tf_unsimplified": 1, "onnx2tf_tensorflow": 1, "litert_torch": 2}
 """To be raised when a peer is run in another way: kept results of another revision are measured again."""
 NOT_COUNTED = re.compile(r"^weights: ([\d.]+) CPU seconds$", re.MULTILINE)
 """What a model of the zoo costs and a user's does not."""
 OURS = "vitrify"
-TOOLS = (OURS, "onnx2tf", "onnx2tf_tensorflow", "litert_torch")
+TOOLS = (OURS, "onnx2tf", "onnx2tf_unsimplified", "onnx2tf_tensorflow", "litert_torch")
+ENVIRONMENTS = {"onnx2tf_unsimplified": "onnx2tf"}
+"""Where a tool runs, when that is not named as the tool is."""
+ONNX2TF = {"onnx2tf": ["-tb", "flatbuffer_direct"], "onnx2tf_unsimplified": ["-tb", "flatbuffer_direct", "-nuo"],
+           "onnx2tf_tensorflow": ["-tb", "tf_converter"]}
+"""The options of onnx2tf's ways; ``-nuo`` leaves out onnxsim, with which it begins else."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +74,8 @@ def command(tool: str, entry: Entry, work: Path) -> tuple[list[str], str]:
         return [str(peer(tool) / "python"), str(script), entry.name, str(work / "out.tflite")], "out.tflite"
     copy = work / "copy.onnx"               # onnx2tf writes over the file that it reads
     shutil.copyfile(entry.onnx, copy)
-    path = "flatbuffer_direct" if tool == "onnx2tf" else "tf_converter"
-    return [str(peer(tool) / "onnx2tf"), "-i", str(copy), "-o", str(work / "out"), "-n", "-tb", path], \
-        "out/*_float32.tflite"
+    program = peer(ENVIRONMENTS.get(tool, tool)) / "onnx2tf"
+    return [str(program), "-i", str(copy), "-o", str(work / "out"), "-n", *ONNX2TF[tool]], "out/*_float32.tflite"
 
 
 def once(tool: str, entry: Entry) -> Outcome:
@@ -105,7 +109,7 @@ def looked_at(file: Path) -> dict[str, Any]:
 
 def kept(tool: str, entry: Entry) -> Path:
     """Where the result of a peer is kept."""
-    asked = tomllib.loads((ROOT / "benchmarks" / "peers.toml").read_text()).get(tool)
+    asked = tomllib.loads((ROOT / "benchmarks" / "peers.toml").read_text()).get(ENVIRONMENTS.get(tool, tool))
     stamp = hashlib.sha256(json.dumps([REVISIONS[tool], asked]).encode() + entry.onnx.read_bytes()).hexdigest()[:16]
     return RESULTS / f"{tool}-{entry.name}-{stamp}.json"
 

@@ -15,7 +15,8 @@ import vitrify
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 OURS = "vitrify"
-SHOWN = {"vitrify": "Vitrify", "onnx2tf": "onnx2tf, direct", "onnx2tf_tensorflow": "onnx2tf, TensorFlow",
+SHOWN = {"vitrify": "Vitrify", "onnx2tf": "onnx2tf, direct", "onnx2tf_unsimplified": "onnx2tf, direct, -nuo",
+         "onnx2tf_tensorflow": "onnx2tf, TensorFlow",
          "litert_torch": "litert-torch"}
 
 
@@ -48,7 +49,8 @@ def write_page(outcomes: Sequence[Any], limit: int) -> None:
 def versions(peers: Iterable[str]) -> str:
     """Return the versions that the environments of the peers are made of."""
     asked = tomllib.loads((ROOT / "benchmarks" / "peers.toml").read_text())
-    return "; ".join(f"{SHOWN[p]}: {', '.join(asked[p]['requirements']).replace('==', ' ')}" for p in peers)
+    return "; ".join(f"{SHOWN[p]}: {', '.join(asked[p]['requirements']).replace('==', ' ')}"
+                     for p in peers if p in asked)
 
 
 def pairs(models: Iterable[str], peer: str, by_key: Results) -> list[tuple[Any, Any]]:
