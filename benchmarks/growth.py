@@ -177,8 +177,9 @@ def main() -> None:
              if after.size == 10 * before.size]
     lines = ["## Growth", "",
              "Whole processes of `vitrify convert` on graphs that `benchmarks/growth.py` makes: CPU seconds are the "
-             f"least of {chosen.runs} runs, as whatever else a machine does only adds to them; the peak is the highest. "
-             f"It is that of resident memory, with the child in which LiteRT tries the file. Measured on {machine()}, Vitrify {vitrify.__version__}.", ""]
+             f"least of {chosen.runs} runs, as whatever else a machine does only adds to them; the peak is the "
+             "highest. It is that of resident memory, with the child in which LiteRT tries the file. Measured on "
+             f"{machine()}, Vitrify {vitrify.__version__}.", ""]
     if steps:
         lines += [f"Ten times the nodes cost at most {max(steps):.1f} times the CPU seconds.", ""]
     lines += [*table(nodes, "nodes", False), ""]
