@@ -1,0 +1,114 @@
+"""Peak memory of calibration from few samples to many: it must not grow.
+
+Each figure is the largest resident size of a process that does nothing but calibrate: the float model, one sample at a
+time from a file of 8-bit pixels, all that the quantizer asks for observed. `python benchmarks/quality/memory.py` writes
+the section of docs/benchmarks.md; `--one MODEL CALIBRATOR N DATA` is what each process runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "benchmarks.md"
+COUNTS = (16, 64, 256, 1000)
+MODELS = {"MobileNetV2, 224 pixels": ("mobilenet_v2", 224), "YOLOv8n, 320 pixels": ("yolov8n", 320)}
+LIMIT = 1.1
+
+
+def calibrators() -> list[str]:
+    """All that there are."""
+    from typing import get_args
+
+    from vitrify.quant.recipe import Calibrator
+
+    return list(get_args(Calibrator))
+
+
+def prepare(name: str, size: int, folder: Path) -> tuple[Path, Path]:
+    """Write the float model and its pixels, smooth noise with edges as pictures have them."""
+    import vitrify as vt
+    from vitrify import tflite
+    from vitrify.passes import to_integer_forms
+
+    source = ROOT / ".cache" / "zoo" / f"{name}.onnx"
+    first = vt.inspect(source).inputs[0].name
+    model = vt.load(source, shapes={first: (1, 3, size, size)})
+    to_integer_forms(model)
+    path, data = folder / f"{name}.tflite", folder / f"{name}.npy"
+    tflite.write(model, path)
+    pixels = np.lib.format.open_memmap(data, "w+", np.uint8, (max(COUNTS), size, size, 3))
+    random = np.random.default_rng(0)
+    for picture in pixels:
+        coarse = random.integers(0, 256, (size // 16 + 1, size // 16 + 1, 3))
+        picture[:] = np.clip(coarse.repeat(16, 0).repeat(16, 1)[:size, :size] + random.integers(-20, 20, (size, size, 3)),
+                             0, 255)
+    pixels.flush()
+    return path, data
+
+
+def one(model: str, calibrator: str, count: int, data: str) -> None:
+    """Calibrate in this process and print what it took."""
+    from vitrify import tflite
+    from vitrify.data import open_samples
+    from vitrify.quant import Recipe
+    from vitrify.runtimes.litert.calibrate import calibrate_here
+
+    interface = tflite.read(model).interface
+    assert interface is not None
+    samples = open_samples(data, interface, limit=count)
+    started = time.monotonic()
+    statistics = calibrate_here(model, samples, Recipe(calibrator=calibrator))  # type: ignore[arg-type]
+    assert statistics.samples == count
+    print(json.dumps({"mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                      "seconds": time.monotonic() - started}))
+
+
+def measure(model: Path, calibrator: str, count: int, data: Path) -> dict[str, float]:
+    """Run ``one`` in a process of its own."""
+    ran = subprocess.run([sys.executable, __file__, "--one", str(model), calibrator, str(count), str(data)],
+                         capture_output=True, text=True, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    found: dict[str, float] = json.loads(ran.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> int:
+    """Measure everything and write the section."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from sections import put_section
+
+    from vitrify.core.files import temporary_folder
+
+    lines = ["## Memory of calibration", "",
+             "Largest resident size of the process that calibrates, in MB, by the number of samples. Moments for rounding "
+             "and means for biases are taken as by default. The last column is that of most samples by that of fewest.",
+             "", "| model | calibrator | " + " | ".join(map(str, COUNTS)) + " | ratio |",
+             "|---|---|" + "---:|" * (len(COUNTS) + 1)]
+    worst = 0.0
+    with temporary_folder() as folder:
+        for title, (name, size) in MODELS.items():
+            model, data = prepare(name, size, Path(folder))
+            for calibrator in calibrators():
+                found = [measure(model, calibrator, count, data)["mb"] for count in COUNTS]
+                worst = max(worst, found[-1] / found[0])
+                lines.append(f"| {title} | {calibrator} | " + " | ".join(f"{mb:.0f}" for mb in found)
+                             + f" | {found[-1] / found[0]:.2f} |")
+                print(lines[-1], flush=True)
+    put_section(PAGE, "calibration-memory", lines)
+    print(f"largest ratio {worst:.3f}, allowed {LIMIT}")
+    return int(worst > LIMIT)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--one"]:
+        one(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
+    else:
+        sys.exit(main())
