@@ -64,6 +64,26 @@ def _mul(draw: Draw) -> None:
     draw.node(ops.Mul(fused_activation_function=draw.among(FUSED)), [a, b], draw.affine(scale))
 
 
+@drawn("DIV", "int8", "uint8", "int16")
+def _div(draw: Draw) -> None:
+    """Quotients that are not too small: LiteRT gives anything where it shifts by more than 31 bits."""
+    info = np.iinfo(draw.dtype)
+    first, second = draw.pair()
+    q, r = draw.affine(), draw.affine()
+    above, below = (int(side.zero_point[0]) for side in (q, r))
+    divisors = draw.steps(second)
+    divisors[divisors == below] = below + 1 if below < info.max else below - 1
+    ratio = draw.scale(0.5, 200) * (64 if draw.is_wide else 1)
+    bits = int(np.abs(divisors.astype(int) - below).max()).bit_length()
+    least = 2 ** max(0, bits - 1 - int(np.frexp(ratio)[1]))
+    up = info.max - above >= least
+    steps = draw.steps(first)
+    steps[np.abs(steps.astype(int) - above) < least] = above + least if up else above - least
+    op = ops.Div(fused_activation_function=draw.among(FUSED))
+    draw.node(op, [draw.x(first, q, steps), draw.x(second, r, divisors)],
+              draw.affine(float(q.scale[0] / r.scale[0]) / ratio))
+
+
 @drawn("SQUARED_DIFFERENCE", "int8")
 def _squared_difference(draw: Draw) -> None:
     a, b, first, second = _operands(draw)
@@ -177,6 +197,16 @@ def _rsqrt(draw: Draw) -> None:
     steps = np.arange(zero, info.max + 1).astype(draw.dtype)
     top = 1 / np.sqrt(float(q.scale[0]) * (1 if draw.chance(0.5) else 20))
     draw.node(ops.Rsqrt(), [draw.x(steps.shape, q, steps)], draw.affine(top / info.max))
+
+
+@drawn("SQRT", *BOTH)
+def _sqrt(draw: Draw) -> None:
+    info = np.iinfo(draw.dtype)
+    zero = 0 if draw.is_wide else draw.size(40, info.min)
+    q = draw.affine(draw.scale(1e-4, 1), zero)
+    steps = np.arange(zero, info.max + 1).astype(draw.dtype)
+    top = np.sqrt(float(q.scale[0]) * (info.max - zero)) * draw.scale(0.3, 3)
+    draw.node(ops.Sqrt(), [draw.x(steps.shape, q, steps)], draw.affine(top / info.max))
 
 
 @drawn("SELECT_V2", *BOTH)

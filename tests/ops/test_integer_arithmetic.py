@@ -12,7 +12,7 @@ from integer_draw import DRAWS
 from scale import examples
 from vitrify.core.errors import UnsupportedError
 from vitrify.ir import DType, Graph, Quantization, Tensor
-from vitrify.ops import Div, Rsqrt
+from vitrify.ops import FloorMod, Rsqrt
 from vitrify.ops.evaluate import evaluate_graph
 from vitrify.ops.reference.integer import operators
 
@@ -55,8 +55,8 @@ def _graph(op, *quantizations: Quantization, dtype: DType = DType.INT8) -> Graph
 
 def test_operators_without_a_kernel_are_refused() -> None:
     q = Quantization.per_tensor(0.1)
-    with pytest.raises(UnsupportedError, match="DIV has no integer kernel"):
-        evaluate_graph(_graph(Div(), q, q), [np.ones(3, np.int8)] * 2)
+    with pytest.raises(UnsupportedError, match="FLOOR_MOD has no integer kernel"):
+        evaluate_graph(_graph(FloorMod(), q, q), [np.ones(3, np.int8)] * 2)
 
 
 def test_roots_of_negative_values_are_refused() -> None:

@@ -1,7 +1,7 @@
-"""Sums, differences, products and comparisons of two quantized tensors that broadcast.
+"""Sums, differences, products, quotients and comparisons of two quantized tensors that broadcast.
 
-Source: TFLite kernels/add.cc, sub.cc, mul.cc, squared_difference.cc, comparisons.cc and internal/reference/add.h,
-sub.h, mul.h, comparisons.h.
+Source: TFLite kernels/add.cc, sub.cc, mul.cc, div.cc, squared_difference.cc, comparisons.cc and
+internal/reference/add.h, sub.h, mul.h, div.h, comparisons.h.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ import numpy as np
 from vitrify.ir.graph import Array
 from vitrify.ops import binary, logic
 from vitrify.ops.reference.integer.activation import activated
-from vitrify.ops.reference.integer.fixed_point import divide_by_power, multiply, quantize_multiplier
+from vitrify.ops.reference.integer.fixed_point import (
+    divide_by_power,
+    doubling_high_product,
+    leading_zeros,
+    multiply,
+    quantize_multiplier,
+    reciprocal_of_one_plus,
+    wrapped,
+)
 from vitrify.ops.reference.integer.registry import Affine, Call, integer_kernel
 
 
@@ -73,6 +81,25 @@ def squared_difference(call: Call) -> list[Array]:
     a, b, twice = _common(call, 7)
     by = quantize_multiplier(twice * twice / float(np.float32(1 << 14) * call.output.scale))
     return [call.clipped(multiply((a - b) * (a - b), by) + call.output.zero)]
+
+
+@integer_kernel(binary.Div)
+def divide(call: Call) -> list[Array]:
+    """Multiply by the reciprocal of the divisor; zero as divisor is refused, as LiteRT does."""
+    op = call.node.op
+    assert isinstance(op, binary.Div)
+    a, b = call.shifted(0), call.shifted(1)
+    if np.any(b == 0):
+        raise call.refuse("is given a divisor of zero")
+    a, b = np.broadcast_arrays(np.where(b < 0, -a, a), np.abs(b))
+    zeros = leading_zeros(b)
+    inverse = reciprocal_of_one_plus((b << zeros) - (1 << 31))
+    headroom = leading_zeros(np.where(a < 0, -2 * a - 1, 2 * a))
+    quotient = doubling_high_product(wrapped(a << headroom), inverse)
+    by = quantize_multiplier(float(call.affine(0).scale / (call.affine(1).scale * call.output.scale)))
+    shift = int(by.shift) - (31 - zeros) - headroom
+    values = divide_by_power(doubling_high_product(quotient, by.quantized), -shift) + call.output.zero
+    return [activated(call, values, op.fused_activation_function)]
 
 
 @integer_kernel(logic.Less, logic.LessEqual, logic.Greater, logic.GreaterEqual, logic.Equal, logic.NotEqual)

@@ -99,6 +99,15 @@ def rsqrt(call: Call) -> list[Array]:
     return [call.clipped(np.where(x == 0, np.iinfo(call.dtype).max, values))]
 
 
+@integer_kernel(unary.Sqrt)
+def sqrt(call: Call) -> list[Array]:
+    """Take the root of each value in float32; LiteRT cuts the steps off where others are rounded."""
+    if np.any(call.array(0) < call.affine(0).zero):
+        raise call.refuse("is not defined for the values below zero that it is given")
+    root = np.sqrt(call.affine(0).scale * call.shifted(0).astype(np.float32))
+    return [call.clipped(np.trunc(root / call.output.scale).astype(np.int64) + call.output.zero)]
+
+
 @integer_kernel(activation.Elu)
 def elu(call: Call) -> list[Array]:
     """Apply exp(x) - 1 below zero."""
