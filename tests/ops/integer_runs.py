@@ -17,6 +17,7 @@ from integer_draw import DRAWS, Made
 from vitrify.ops.evaluate import evaluate_graph
 from vitrify.tflite import to_bytes
 
+Array = np.ndarray
 Outcome = list[np.ndarray] | str
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from functools import cache
+from pathlib import Path
 
+import ai_edge_litert
 import integer_runs as runs
 import numpy as np
 import pytest
 from integer_draw import DRAWS
+from integer_page import CASES, COMMAND, measured, page, rows_of
 
 from scale import examples
 from vitrify.core.errors import UnsupportedError
@@ -16,7 +21,8 @@ from vitrify.ops import FloorMod, Rsqrt
 from vitrify.ops.evaluate import evaluate_graph
 from vitrify.ops.reference.integer import operators
 
-COUNT = examples(25)
+COUNT = examples(CASES)
+PAGE = Path(__file__).parents[2] / "docs" / "integer_arithmetic.md"
 
 
 @cache
@@ -63,3 +69,11 @@ def test_roots_of_negative_values_are_refused() -> None:
     graph = _graph(Rsqrt(), Quantization.per_tensor(0.1, 3))
     with pytest.raises(UnsupportedError, match="not defined for the values below zero"):
         evaluate_graph(graph, [np.array([2, 3, 4], np.int8)])
+
+
+def test_the_page_says_so() -> None:
+    """The page in docs has a row for every kind of case, and what it says of exactness holds."""
+    if os.environ.get("VITRIFY_WRITE_PAGES"):
+        PAGE.write_text(page(ai_edge_litert.__version__, platform.machine(), measured()))
+    wanted = sorted((*label.rsplit(" ", 1), str(CASES), f"{runs.kernels_of(label)} kernel") for label in DRAWS)
+    assert sorted(rows_of(PAGE.read_text())) == wanted, f"the page is out of date; write it anew: {COMMAND}"
