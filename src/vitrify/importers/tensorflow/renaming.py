@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vitrify.ir import Graph, Interface, Model, Origin
+from vitrify.ir import Graph, Interface, Model, Node, Origin, Tensor
 from vitrify.ir.origin import Source
 
 _WRAPPERS = ("StatefulPartitionedCall", "PartitionedCall", "Identity")
@@ -43,7 +43,7 @@ def _split_names(graph: Graph) -> None:
 
 def _strip_calls(graph: Graph, taken: set[str]) -> None:
     """Name tensors and nodes as the layers are, where no other has that name already."""
-    things = [*graph.nodes, *graph.tensors()]
+    things: list[Node | Tensor] = [*graph.nodes, *graph.tensors()]
     taken = taken | {thing.name for thing in things}
     for thing in things:
         name = ";".join(part for part in map(_layer, thing.name.split(";")) if part)
