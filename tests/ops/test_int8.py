@@ -5,10 +5,11 @@ import ops_cases_elementwise
 import ops_cases_shape
 import ops_cases_window
 import pytest
+from integer_runs import in_litert
 from ops_harness import Case, Int8Case, f32, ints, is_float, model_of, run_in_children
 
 import vitrify.ops as ops
-from vitrify.ir import Quantization
+from vitrify.ir import Model, Quantization
 from vitrify.ir.operator import REGISTRY
 from vitrify.ops.checking import check_node
 from vitrify.ops.evaluate import evaluate_graph
@@ -176,6 +177,15 @@ def test_wrong_weights_and_biases_are_found(code, label):
     assert not check_node(case.node)
     _spoil(code, case)
     assert [f.code for f in check_node(case.node)] == [code]
+
+
+@pytest.mark.parametrize(("label", "how"), [("conv_1x1", "refused"), ("depthwise_multiplier", "died: SIGSEGV")])
+def test_convolutions_without_a_bias_are_found(label, how):
+    case = Int8Case(Case(CASES[label].op, *CASES[label].inputs[:2]))
+    assert [f.code for f in check_node(case.node)] == ["ops.no_bias"]
+    kernels = "reference" if how == "refused" else "optimized"
+    (outcome,) = in_litert([(Model(graphs=[case.graph]), case.arrays)], kernels)
+    assert outcome.startswith(how)
 
 
 def test_every_operator_with_a_rule_has_a_row():

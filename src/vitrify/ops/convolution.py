@@ -5,10 +5,13 @@ Source: TFLite kernels/conv.cc, depthwise_conv.cc, transpose_conv.cc and kernels
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import legality, versions
 from vitrify.ops.attributes import Activation, Padding
 from vitrify.ops.base import (
     Array,
@@ -106,6 +109,10 @@ class Conv2D(Operator):
             return 5 if versions.has_axis(node, 1) else 2
         return {(DType.INT8, DType.INT8): 3, (DType.INT8, DType.INT4): 7}.get((x.dtype, weights.dtype), 1)
 
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from legality.needs_bias(node, 2, "refuses it")
+
 
 @operator
 class DepthwiseConv2D(Operator):
@@ -164,6 +171,10 @@ class DepthwiseConv2D(Operator):
             return 6 if versions.has_axis(node, 1) else 4
         dilated = (self.dilation_h_factor, self.dilation_w_factor) != (1, 1)
         return {(DType.INT8, DType.INT8): 3, (DType.INT8, DType.INT4): 7}.get((x.dtype, weights.dtype), 1 + dilated)
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from legality.needs_bias(node, 2, "dies of it, except in reference kernels")
 
 
 @operator

@@ -96,6 +96,13 @@ def _weights(node: Node, rule: Int8Rule, index: int) -> Iterator[Finding]:
                       f"{rule.weight_axis}")
 
 
+def needs_bias(node: Node, index: int, what: str) -> Iterator[Finding]:
+    """Yield a quantized node that lacks its bias, without which the runtime does ``what``."""
+    if quantized(node.input(0)) is not None and node.optional(index) is None:
+        yield finding(node, "ops.no_bias", f"has integers and no bias; the runtime {what}",
+                      help="give it a bias of zeros, int32 with the scale input scale * weight scale")
+
+
 def _bias(node: Node, rule: Int8Rule, weight: int) -> Iterator[Finding]:
     bias = node.optional(rule.bias) if rule.bias is not None else None
     weights = quantized(node.optional(weight))

@@ -88,8 +88,9 @@ class Sum(Reduction):
 
     def check(self, node: Node) -> Iterator[Finding]:
         """Yield what the runtime would refuse or die of."""
-        if node.input(0).dtype is DType.INT8:
-            yield legality.finding(node, "ops.reference_sum", "is an int8 SUM, whose reference kernel gives wrong "
+        if node.input(0).quantization is not None and node.input(0).dtype in (DType.INT8, DType.INT16):
+            kind = node.input(0).dtype.label
+            yield legality.finding(node, "ops.reference_sum", f"is an {kind} SUM, whose reference kernel gives wrong "
                                    "values (LiteRT 2.3); the optimized one is right",
                                    why="the two kernels of the runtime differ here",
                                    help="use MEAN and a MUL by the number of elements",
