@@ -39,6 +39,8 @@ CASES: dict[str, tuple[Make, list[str]]] = {
     "fraction": (lambda g, x: g.add(ops.Sub(), [x, floor(g, x)]).output, ["FLOOR_MOD"]),
     "divisors": (lambda g, x: g.add(ops.Div(), [x, number([[[2]], [[4]]])]).output, ["MUL"]),
     "divisor_zero": (lambda g, x: g.add(ops.Div(), [x, number([[[2]], [[0]]])]).output, ["DIV"]),
+    "certain": (lambda g, x: g.add(ops.Logistic(), [g.add(ops.Gather(axis=2), [g.add(ops.Add(), [
+        x, number([0.5, 3e38])]).output, number([1, 0], np.int32)]).output]).output, ["ADD", "GATHER", "LOGISTIC"]),
     "positions": (lambda g, x: g.add(ops.Add(), [x, g.add(ops.Sin(), [g.add(ops.Mul(), [
         number(np.ones((300, 1))), number(np.arange(400).reshape(200, 1, 2))]).output]).output]).output, ["ADD"]),
 }
@@ -72,3 +74,13 @@ def compute(graph: Graph, value: np.ndarray) -> np.ndarray:
 def of(found: dict[Tensor, np.ndarray], node: Node, index: int) -> np.ndarray:
     tensor = node.input(index)
     return tensor.data if tensor.data is not None else found[tensor]
+
+
+def test_what_is_certain_to_a_logistic_is_bounded() -> None:
+    graph = Graph()
+    x = Tensor("x", DType.FLOAT32, (1, 1, 2))
+    graph.inputs.append(x)
+    graph.set_outputs([CASES["certain"][0](graph, x)])
+    to_integer_forms(Model([graph]))
+    (added,) = graph.nodes_of(ops.Add)
+    assert added.input(1).data.tolist() == [0.5, 64.0]

@@ -17,6 +17,7 @@ from vitrify.passes.integers.constants import ConstantDivisor, FoldLarge
 from vitrify.passes.integers.depth_means import DepthMean
 from vitrify.passes.integers.indices import Fraction, WholeEarlier
 from vitrify.passes.integers.int8_forms import NegToMul, SquareToMul, SumToMean
+from vitrify.passes.integers.logistic_limits import LogisticLimit
 from vitrify.passes.integers.softmax_masks import SoftmaxMask
 from vitrify.passes.integers.truths import TruthToNumber
 from vitrify.passes.integers.unit_lengths import UnitLength
@@ -136,5 +137,6 @@ SEQUENCES: tuple[type[Pass], ...] = (Unroll,)
 """What full-integer quantization needs written out."""
 
 INTEGER_FORMS: tuple[type[Pass], ...] = (
-    FoldLarge, ConstantDivisor, WholeEarlier, Fraction, DepthMean, TruthToNumber, SoftmaxMask, UnitLength)
+    FoldLarge, ConstantDivisor, WholeEarlier, Fraction, DepthMean, TruthToNumber, SoftmaxMask, LogisticLimit,
+    UnitLength)
 """Forms that cost about as much in float, and less in integers on an NPU."""
