@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -12,8 +13,8 @@ from vitrify.quant.calibration.growth import growth
 from vitrify.quant.calibration.observe import Watch
 from vitrify.quant.calibration.statistics import ENDS, Statistics, TensorStatistics
 
-MOVING = 0.2
-"""A range that still grew by this share in the last half of the samples is told of."""
+MOVING, MOVING_MEAN = 0.5, 0.06
+"""Growth in the last half of the samples that is told of: that of one range, or of all on average."""
 
 STRETCH = 1.5
 """Samples are outliers where a range is this many times as wide with them as without them."""
@@ -30,7 +31,7 @@ def judge(statistics: Statistics, watched: Sequence[Watch], name: Callable[[int]
         return []
     found = [*_constant(statistics, watched), *_outliers(statistics, watched, name)]
     moved = growth(statistics, watched)
-    if moved is not None and moved.share > MOVING:
+    if moved is not None and (moved.share > MOVING or moved.mean > MOVING_MEAN):
         found.append(Finding(
             code="calibration.few", severity=Severity.INFO, where=f"tensor '{moved.tensor}'",
             headline=f"its range grew by {moved.share:.0%} from {moved.since} to "
@@ -74,10 +75,10 @@ def _outliers(statistics: Statistics, watched: Sequence[Watch], name: Callable[[
     more = f" and {len(guilty) - SHOWN} more" if len(guilty) > SHOWN else ""
     return [Finding(
         code="calibration.outlier", severity=Severity.INFO, where=f"{named}{more}",
-        headline=f"{counted(len(guilty), 'sample')} of {statistics.samples} stretch the ranges of "
-                 f"{counted(len(cases), 'tensor')}, that of '{worst.key}' {ratio:.1f} times",
+        headline=f"the ranges of {counted(len(cases), 'tensor')} are stretched by {counted(len(guilty), 'sample')} of "
+                 f"{statistics.samples}, that of '{worst.key}' {ratio:.1f} times",
         why=f"'{worst.key}' has {seen.low:.4g}..{seen.high:.4g}, and without "
-            f"{', '.join(name(sample) for sample in samples)} only {256 / ratio:.0f} of the 256 levels are in use",
+            f"{', '.join(Path(name(sample)).name for sample in samples)} only {256 / ratio:.0f} of 256 levels are in use",
         help="leave such samples out when they are not like real use, or cut the tails: --calibrator percentile")]
 
 

@@ -177,6 +177,7 @@ class Statistics:
     ``pictures`` says how pictures became samples, when all of them were pictures. ``moments`` says by node how the
     inputs of layers vary together, ``history`` what the ranges were after so many samples. ``declared`` is how files
     became samples, ``notes`` what is worth knowing of them; ``stopped`` says that there were more than were needed.
+    ``advantages`` says how much surer the model was of samples with red and blue exchanged.
     """
 
     def __init__(self, tensors: Mapping[str, TensorStatistics] | None = None, samples: int = 0, key: str = "",
@@ -194,6 +195,7 @@ class Statistics:
         self.stopped = False
         self.all_equal = True
         self.first_hash = ""
+        self.advantages: list[float] = []
         self.growth: tuple[str, float, float, int] | None = None
 
     def __getitem__(self, name: str) -> TensorStatistics:
@@ -299,6 +301,7 @@ class Kept(msgspec.Struct):
     stopped: bool
     all_equal: bool
     first_hash: str
+    advantages: list[float]
     growth: tuple[str, float, float, int] | None
 
 

@@ -29,6 +29,7 @@ from vitrify.quant.calibration.growth import growth, is_stable, remember
 from vitrify.quant.calibration.judging import judge
 from vitrify.quant.calibration.observe import Watch, observe, watches
 from vitrify.quant.calibration.statistics import Statistics
+from vitrify.quant.calibration.suspicion import certainty, colour_axis, is_over, order_finding, range_findings
 from vitrify.quant.copying import model_around
 from vitrify.quant.engine import nan_finding, refuse_unquantizable
 from vitrify.quant.finite import refuse_broken_constants
@@ -36,6 +37,9 @@ from vitrify.quant.forms.preparing import fold_half_weights
 from vitrify.quant.recipe import Recipe
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+TRIAL_MACS = 5_000_000_000
+"""Models up to this size run up to 24 samples once more, to see whether red and blue are exchanged."""
 
 SENT_BYTES = 1 << 23
 """Samples that are sent to the child together have about as many bytes."""
@@ -170,7 +174,10 @@ class _Calibration:
         self._checkpoint, self._name, self._enough = checkpoint, name, enough
         key = _key(path, data if isinstance(data, str) else data(), self._watched)
         self.statistics = _resume(checkpoint, key)
-        self._run = _Observed(model, self._watched, model.interface or identity_interface(model), path)
+        self._interface = model.interface or identity_interface(model)
+        self._run = _Observed(model, self._watched, self._interface, path)
+        light = sum(node.op.macs(node) for node in model.main) <= TRIAL_MACS
+        self._axis = colour_axis(self._interface) if light else None
         self._saved = time.monotonic()
 
     @property
@@ -181,7 +188,11 @@ class _Calibration:
     def take(self, number: int, sample: dict[str, Array]) -> bool:
         """Run one sample; true when no more are needed."""
         statistics = self.statistics
-        observe(statistics, self._watched, self._run.arrays(sample), number)
+        arrays = self._run.arrays(sample)
+        observe(statistics, self._watched, arrays, number)
+        tried = self._axis is not None and not statistics.is_random and not is_over(statistics.advantages)
+        sure = certainty(self._watched, arrays) if tried else None
+        del arrays                      # LiteRT runs only while nobody looks at its memory
         statistics.samples += 1
         broken = [w.key for w in self._watched if statistics[w.key].nan_sample is not None]
         if broken:
@@ -189,6 +200,8 @@ class _Calibration:
             raise ModelError(nan_finding(broken, self._name(number)))
         if statistics.all_equal:
             self._compare(sample)
+        if sure is not None and self._axis is not None:
+            self._exchange(sample, self._axis, sure)
         remember(statistics, self._watched)
         statistics.stopped = self._enough and is_stable(statistics, self._watched)
         if self._checkpoint is not None and time.monotonic() - self._saved > CHECKPOINT_SECONDS:
@@ -203,12 +216,24 @@ class _Calibration:
         statistics.first_hash = statistics.first_hash or content
         statistics.all_equal = statistics.first_hash == content
 
+    def _exchange(self, sample: dict[str, Array], axis: int, sure: float) -> None:
+        """Run a colour sample with red and blue exchanged, and see whether the model is surer of that."""
+        name = self._interface.inputs[0].name
+        exchanged = np.ascontiguousarray(np.flip(sample[name], axis))
+        if not np.array_equal(exchanged, sample[name]):
+            other = certainty(self._watched, self._run.arrays({name: exchanged}))
+            self.statistics.advantages.append(0.0 if other is None else other - sure)
+
     def finish(self) -> Statistics:
         """Judge the samples and keep what was seen."""
         statistics = self.statistics
         found = growth(statistics, self._watched) if statistics.samples else None
         statistics.growth = None if found is None else (found.tensor, found.share, found.mean, found.since)
+        given = statistics.declared.color if statistics.declared is not None else ""
         statistics.notes = [*_left_out(statistics), *judge(statistics, self._watched, self._name)]
+        if not statistics.is_random and statistics.samples:
+            statistics.notes += [*range_findings(statistics, self._watched, self._interface),
+                                 *order_finding(statistics.advantages, given)]
         if self._checkpoint is not None:
             statistics.save(self._checkpoint)
         return statistics
