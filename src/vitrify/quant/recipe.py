@@ -59,9 +59,14 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     wide_until: so do all operators up to the one of this name, in the file's order.
     least_db: the SQNR in dB that every output is to keep on the calibration samples. Where 8 bits keep less,
         ``wide_until`` is chosen so that as few operators as possible compute in 16 bits. 0: not asked.
+    norms: ``int16`` lets normalizations, and the sums of layers that they read, compute with 16 bits where the products
+        with weights do not; ``int8`` does not.
     input_type, output_type: the element type of the file's own inputs and outputs.
     outputs: ``split`` takes outputs that join parts of very different range apart; ``keep`` leaves them.
     split_levels: an output is taken apart when a part would be left with fewer of the 256 levels.
+    score_error: the most that a score above 0.25 of a detector may be off on the calibration samples. Where 8 bits are
+        further off, ``wide_until`` is chosen so that fewer operators than all compute in 16 bits, if that is enough.
+        0: not asked.
     host_bits: of the outputs that the host computes with, as it does to decode boxes; their last layers compute with
         activations of as many bits.
     rounding: ``compensated`` rounds the weights of a layer so that their errors cancel in its output, as far as the
@@ -70,16 +75,18 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     calibrator: Calibrator = "mixed"
-    percentile: float = 99.9
+    percentile: float = 99.99
     weights: Weights = "per-axis"
     fully_connected_weights: Weights = "per-tensor"
     activations: Activations = "int8"
     wide_until: str = ""
     least_db: float = 0.0
+    norms: Activations = "int16"
     input_type: IoType = "int8"
     output_type: IoType = "int8"
     outputs: Literal["split", "keep"] = "split"
     split_levels: int = 32
+    score_error: float = 0.02
     host_bits: Literal[8, 16] = 16
     rounding: Rounding = "compensated"
     bias_correction: bool = True
@@ -92,6 +99,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise UsageError.of("recipe.percentile", f"percentile must be above 50 and at most 100, got {wrong[0]:g}")
         if not 0 <= self.least_db <= MOST_DB:
             raise UsageError.of("recipe.least_db", f"least_db must be in 0..{MOST_DB:g}, got {self.least_db:g}")
+        if not 0 <= self.score_error <= 1:
+            raise UsageError.of("recipe.score_error", f"score_error must be in 0..1, got {self.score_error:g}")
         if not 1 <= self.split_levels <= 256:
             raise UsageError.of("recipe.split_levels", f"split_levels must be in 1..256, got {self.split_levels}")
 
