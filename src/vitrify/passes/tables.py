@@ -42,6 +42,7 @@ from vitrify.passes.reshaping.reshape_later import ReshapeLater
 from vitrify.passes.reshaping.reshapes import MergeReshapes, StaticReshape, TransposeToReshape
 from vitrify.passes.reshaping.rows import FewerAxes, RowsByParts
 from vitrify.passes.reshaping.turns import MergeTurns, PatchesByParts
+from vitrify.passes.weights.columns import Columns
 from vitrify.passes.weights.pads import FusePad, ZeroPadBeforeMaxPool
 from vitrify.passes.weights.patches import Patches
 from vitrify.passes.weights.scale_order import ScaleAfterOffset, ScaleAfterPad
@@ -101,6 +102,7 @@ HEADS: tuple[type[Pass], ...] = (
 
 LEFTOVERS: tuple[type[Pass], ...] = (
     TransposeToReshape,
+    Columns,
     MergeTurns,
     PatchesByParts,
     RowsByParts,
