@@ -20,6 +20,7 @@ from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.copying import copy_model
 from vitrify.quant.forms.amplitudes import PASS as AMPLITUDES
 from vitrify.quant.forms.amplitudes import use_amplitudes
+from vitrify.quant.forms.norms import part_roots
 from vitrify.quant.forms.pixels import pixel_inputs
 from vitrify.quant.forms.preparing import fold_half_weights
 from vitrify.quant.forms.quotients import PASS as QUOTIENTS
@@ -77,7 +78,11 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
         pixel_inputs(made, statistics, ledger)
     before = len(graph)
     known = _write_quotients(graph, statistics, recipe, ledger)
-    wide = wide_nodes(graph, recipe) | split.fine
+    parted = set[Node]()
+    if recipe.norms == "int16":
+        ranges, parted = part_roots(graph, natural_ranges(graph, statistics, recipe, known=known))
+        known |= ranges
+    wide = wide_nodes(graph, recipe) | split.fine | parted
     if wide:
         known |= write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide, known))
     looked_up = tables(graph, wide)

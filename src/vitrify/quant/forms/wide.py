@@ -16,6 +16,7 @@ from vitrify.core.errors import UsageError
 from vitrify.ir import DType, Graph, Node, Operator, Tensor
 from vitrify.quant.calibration.calibrators import node_names
 from vitrify.quant.calibration.statistics import Range
+from vitrify.quant.forms.norms import normalizing
 from vitrify.quant.lookups import is_whole
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import is_long, is_real, keeps_values, shared_inputs, takes_sixteen
@@ -33,7 +34,7 @@ def wide_nodes(graph: Graph, recipe: Recipe) -> set[Node]:
     What only moves values goes with what makes them.
     """
     found: set[Node] = set()
-    demanding = exacting(graph)
+    demanding = exacting(graph) | (normalizing(graph) if recipe.norms == "int16" else set())
     inside = bool(recipe.wide_until)
     _check_name(graph, recipe.wide_until)
     for node in graph:
