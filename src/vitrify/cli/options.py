@@ -108,6 +108,8 @@ LeastDbOption = Annotated[float | None, Option(
                                      "operators compute with 16-bit activations, as few as do.")]
 RecipeOption = Annotated[Path | None, Option(
     "--recipe", metavar="FILE", help="What is quantized how, as TOML.")]
+AnalyzeOption = Annotated[bool, Option(
+    "--analyze", help="Give each operator its own error, and what it costs the outputs.")]
 SaveRecipeOption = Annotated[Path | None, Option(
     "--save-recipe", metavar="FILE", is_file=True, help="Write the recipe that was used.")]
 TargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip, for example imx93.")]
@@ -182,12 +184,13 @@ def parse_prepare(texts: list[str]) -> dict[str, str]:
 
 
 def quantize_options(io: Integer, outputs: Outputs, calibrator: Calibrator | None, recipe: Path | None,
-                     save_recipe: Path | None, least_db: float | None = None) -> QuantizeOptions:
+                     save_recipe: Path | None, least_db: float | None = None,
+                     analyze: bool = False) -> QuantizeOptions:
     """Read what is asked of the quantizer."""
     from vitrify.pipeline.options import QuantizeOptions
 
     return QuantizeOptions(io=io.value, outputs=outputs.value, recipe=recipe, save_recipe=save_recipe,
-                           calibrator=calibrator.value if calibrator else None, least_db=least_db)
+                           calibrator=calibrator.value if calibrator else None, least_db=least_db, analyze=analyze)
 
 
 def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:

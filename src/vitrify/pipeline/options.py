@@ -182,6 +182,7 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
     least_db: float | None = None
     recipe: Path | None = None
     save_recipe: Path | None = None
+    analyze: bool = False
 
     def effective(self) -> Recipe:
         """The recipe file, or the default one, with the options laid over it.

@@ -12,6 +12,7 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.words import counted
+from vitrify.pipeline.analysis import analyze_float
 from vitrify.pipeline.convert import float_model, write_checked
 from vitrify.pipeline.endings import RECIPE, TFLITE, refuse_ending
 from vitrify.pipeline.exchange import exchanged
@@ -23,7 +24,7 @@ from vitrify.pipeline.rows import ledger_rows, model_facts
 from vitrify.pipeline.steps import calibrate_model, import_findings, step
 from vitrify.pipeline.verify import compare_files, softened, summary
 from vitrify.pipeline.widening import quantize_enough
-from vitrify.results import CalibrationFacts, ComparisonRow, LedgerRow, QuantizeResult
+from vitrify.results import AnalysisRow, CalibrationFacts, ComparisonRow, LedgerRow, QuantizeResult
 
 if TYPE_CHECKING:
     from vitrify.ir import Model
@@ -49,6 +50,7 @@ class Made(msgspec.Struct, kw_only=True):
     calibration: CalibrationFacts
     quality: ComparisonRow
     recipe: Recipe
+    analysis: AnalysisRow | None = None
 
 
 def quantize_file(source: Path, output: Path | None, data: DataOptions, quantization: QuantizeOptions,
@@ -94,7 +96,7 @@ def _quantize(source: Path, target: Path, data: DataOptions, quantization: Quant
         transposes_left=facts.transposes_left, inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger,
         findings=findings,
         ok=all(finding.severity is not Severity.ERROR for finding in findings), quality=made.quality,
-        calibration=made.calibration, recipe=str(quantization.recipe or ""))
+        calibration=made.calibration, analysis=made.analysis, recipe=str(quantization.recipe or ""))
 
 
 def _with_own_scales(source: Path, target: Path, data: DataOptions, conversion: ConvertOptions, reporter: Reporter,
@@ -152,6 +154,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
             result, recipe = quantize_enough(model, between, statistics, recipe, data)
             note.text = f"{len(result.model.main)} nodes"
         compared: list[Verification] = []
+        analyzed: list[AnalysisRow] = []
         limit = samples_judged(model)
 
         def look(aside: Path) -> None:
@@ -160,11 +163,13 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
                     [between, aside], model.interface or identity_interface(model), data, ConvertOptions(),
                     reporter.advance, limit=limit, names=["float", target.name], kernels=KERNELS, tensors=False))
                 note.text = summary(compared[0])
+            if quantization.analyze:
+                analyzed.append(analyze_float(between, aside, data, reporter, ("float", target.name)))
 
         findings = [*told, *result.findings, *write_checked(result.model, target, reporter, look)]
     judged = softened(compared[0].findings) if data.random else compared[0].findings
     return Made(ledger=[*ledger_rows(ledger), *ledger_rows(result.ledger)], findings=findings, judged=judged,
-                calibration=facts, quality=compared[0].stages[0], recipe=recipe)
+                calibration=facts, quality=compared[0].stages[0], recipe=recipe, analysis=analyzed[0] if analyzed else None)
 
 
 def samples_judged(model: Model) -> int:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertOptions,
-                 reporter: Reporter | None = None) -> VerifyResult:
-    """Compare each model with the first on the same samples.
+                 reporter: Reporter | None = None, *, operators: bool = False) -> VerifyResult:
+    """Compare each model with the first on the same samples; ``operators``: the last one operator by operator too.
 
     Raises:
         VitrifyError: a model cannot be run, the models do not belong together, or there is no data.
@@ -41,8 +41,15 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
     data.require("comparison")
     with ExitStack() as stack:
         forms = [stack.enter_context(exchanged(model, conversion, shown)) for model in models]
-        return _verify([file for file, _ in forms], distinct([model.name for model in models]), data, conversion,
-                       shown, meter, [finding for _, told in forms for finding in told])
+        files, names = [file for file, _ in forms], distinct([model.name for model in models])
+        result = _verify(files, names, data, conversion, shown, meter, [f for _, told in forms for f in told])
+        if operators:
+            from vitrify.pipeline.analysis import analyze_files
+
+            prepared, _ = as_remembered(data, files, names)
+            result.analysis = analyze_files(files[0], files[-1], prepared, conversion, shown, (names[0], names[-1]))
+            result.seconds = meter.seconds
+    return result
 
 
 def _verify(models: Sequence[Path], names: Sequence[str], data: DataOptions, conversion: ConvertOptions,

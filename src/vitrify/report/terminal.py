@@ -14,6 +14,7 @@ from rich.table import Table
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import duration
 from vitrify.core.words import bytes_text, counted, decibels, percent, shape_text
+from vitrify.report.analysis_text import show_analysis
 from vitrify.results import (
     BuildResult,
     CalibrationFacts,
@@ -184,6 +185,8 @@ def _quantize(result: QuantizeResult, out: Console) -> None:
         out.print(f"calibrated on {counted(facts.samples, 'sample')} of {escape(source)} ({escape(facts.calibrator)})"
                   f"{escape(_enough(facts))}")
     _quality(result.quality, out)
+    if result.analysis is not None:
+        show_analysis(result.analysis, out)
 
 
 def _enough(facts: CalibrationFacts) -> str:
@@ -282,6 +285,8 @@ def _verify(result: VerifyResult, out: Console) -> None:
         _comparison(stage, out)
     if result.first_divergence:
         out.print(f"first divergence: {escape(result.first_divergence)}")
+    if result.analysis is not None:
+        show_analysis(result.analysis, out)
 
 
 def _number(value: float | None, digits: int) -> str:

@@ -4,6 +4,7 @@ The names and units here are the documented contract (``schema_version``): a fie
 renamed or removed only with a new version.
 """
 
+from vitrify.results.analysis import AnalysisRow, DistributionRow, FigureRow, OperatorRow
 from vitrify.results.commands import (
     RESULTS,
     BuildResult,
@@ -42,6 +43,7 @@ from vitrify.results.rows import (
 __all__ = [
     "RESULTS",
     "SCHEMA_VERSION",
+    "AnalysisRow",
     "Artifact",
     "BindingRow",
     "BuildResult",
@@ -51,9 +53,11 @@ __all__ = [
     "CompileResult",
     "ConvertResult",
     "Coverage",
+    "DistributionRow",
     "ErrorRow",
     "Estimate",
     "FailureResult",
+    "FigureRow",
     "FileRow",
     "GroupRow",
     "GrowthRow",
@@ -61,6 +65,7 @@ __all__ = [
     "LedgerRow",
     "Lowest",
     "ModelFacts",
+    "OperatorRow",
     "PartitionRow",
     "PictureRow",
     "PlacementRow",

@@ -8,6 +8,7 @@ import msgspec
 
 from vitrify.core.findings import Finding
 from vitrify.core.words import counted
+from vitrify.results.analysis import AnalysisRow
 from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
@@ -88,6 +89,7 @@ class QuantizeResult(ConvertResult):
     calibration: CalibrationFacts | None = None
     recipe: str = ""
     quality: ComparisonRow | None = None
+    analysis: AnalysisRow | None = None
 
 
 class CheckResult(Result):
@@ -131,6 +133,7 @@ class VerifyResult(Result):
     first_divergence: str | None = None
     samples: int = 0
     seconds: float = 0.0
+    analysis: AnalysisRow | None = None
 
 
 class BuildResult(Result):
