@@ -54,6 +54,9 @@ def _are_paths(content: object) -> bool:
 
 def _found(path: Path, names: Sequence[str]) -> list[Path]:
     files = [path.parent / name for name in names]
+    if not files:
+        raise DataError.of("data.empty", f"{path.name} names no files", where=str(path),
+                           help="write a path in each line, from the list's own folder")
     missing = [file for file in files if not file.is_file()]
     if missing:
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""

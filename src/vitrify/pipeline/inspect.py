@@ -78,12 +78,12 @@ def _tflite(path: Path) -> InspectResult:
 
 
 def _preprocess(model: Model) -> dict[str, Any]:
-    from msgspec import to_builtins
+    from msgspec import json
 
     from vitrify.data.preprocess import remembered
 
     how = remembered(model)
-    plain: dict[str, Any] = {} if how is None else to_builtins(how)
+    plain: dict[str, Any] = {} if how is None else json.decode(json.encode(how))
     return plain
 
 

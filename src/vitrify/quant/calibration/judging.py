@@ -22,13 +22,14 @@ STRETCH = 1.5
 FEW_OUTLIERS = 50
 """One sample in so many may be an outlier, at least one, at most ``ENDS``; what more of them do is no exception."""
 
+LEAST_SIZE = 32
+"""The extremes of a tensor with fewer values differ from sample to sample by nature."""
+
 SHOWN = 3
 
 
 def judge(statistics: Statistics, watched: Sequence[Watch], name: Callable[[int], str]) -> list[Finding]:
     """Say what is worth knowing of the samples; ``name`` is what messages call them."""
-    if statistics.is_random:
-        return []
     found = [*_constant(statistics, watched), *_outliers(statistics, watched, name)]
     moved = growth(statistics, watched)
     if moved is not None and (moved.share > MOVING or moved.mean > MOVING_MEAN):
@@ -62,7 +63,7 @@ def _outliers(statistics: Statistics, watched: Sequence[Watch], name: Callable[[
     allowed = min(ENDS - 1, max(1, statistics.samples // FEW_OUTLIERS))
     if statistics.samples < 2 * ENDS:
         return []
-    cases = [(ratio, w, samples) for w in watched if w.calibrator == "minmax"
+    cases = [(ratio, w, samples) for w in watched if w.calibrator == "minmax" and w.tensor.size >= LEAST_SIZE
              for ratio, samples in [_stretch(statistics[w.key], allowed)] if ratio >= STRETCH]
     if not cases:
         return []
@@ -70,6 +71,7 @@ def _outliers(statistics: Statistics, watched: Sequence[Watch], name: Callable[[
     by_sample = sorted(guilty, key=lambda sample: -sum(sample in samples for _, _, samples in cases))[:SHOWN]
     ratio, worst, samples = max(cases, key=lambda case: case[0])
     seen = statistics[worst.key].range
+    without = ", ".join(Path(name(sample)).name for sample in samples)
     named = "; ".join(f"{name(sample)} in {counted(sum(sample in s for _, _, s in cases), 'tensor')}"
                       for sample in by_sample)
     more = f" and {len(guilty) - SHOWN} more" if len(guilty) > SHOWN else ""
@@ -77,8 +79,8 @@ def _outliers(statistics: Statistics, watched: Sequence[Watch], name: Callable[[
         code="calibration.outlier", severity=Severity.INFO, where=f"{named}{more}",
         headline=f"the ranges of {counted(len(cases), 'tensor')} are stretched by {counted(len(guilty), 'sample')} of "
                  f"{statistics.samples}, that of '{worst.key}' {ratio:.1f} times",
-        why=f"'{worst.key}' has {seen.low:.4g}..{seen.high:.4g}, and without "
-            f"{', '.join(Path(name(sample)).name for sample in samples)} only {256 / ratio:.0f} of 256 levels are in use",
+        why=f"'{worst.key}' has {seen.low:.4g}..{seen.high:.4g}; without {without}, {256 / ratio:.0f} of its 256 "
+            "levels would be in use",
         help="leave such samples out when they are not like real use, or cut the tails: --calibrator percentile")]
 
 

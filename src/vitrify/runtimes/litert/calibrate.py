@@ -230,10 +230,11 @@ class _Calibration:
         found = growth(statistics, self._watched) if statistics.samples else None
         statistics.growth = None if found is None else (found.tensor, found.share, found.mean, found.since)
         given = statistics.declared.color if statistics.declared is not None else ""
-        statistics.notes = [*_left_out(statistics), *judge(statistics, self._watched, self._name)]
-        if not statistics.is_random and statistics.samples:
+        statistics.notes = _left_out(statistics)
+        if statistics.samples and not statistics.is_random:
             statistics.notes += [*range_findings(statistics, self._watched, self._interface),
-                                 *order_finding(statistics.advantages, given)]
+                                 *order_finding(statistics.advantages, given),
+                                 *judge(statistics, self._watched, self._name)]
         if self._checkpoint is not None:
             statistics.save(self._checkpoint)
         return statistics
