@@ -66,8 +66,7 @@ def run(model: Model, x: Array) -> Array:
 
 
 MODELS = {
-    "lstm": lambda: lstm(),
-    "lstm, batch first": lambda: lstm(time_major=False),
+    "lstm, peepholes, batch first": lambda: lstm(time_major=False, holes=True),
     "lstm, peepholes": lambda: lstm(holes=True),
     "lstm, relu": lambda: lstm(activation=Activation.RELU),
     "rnn": lambda: rnn(),
@@ -87,7 +86,8 @@ def test_same_values(name: str) -> None:
     np.testing.assert_allclose(run(model, x), wanted, rtol=0, atol=5e-7)
 
 
-def test_clipped_layer_stays() -> None:
-    model = lstm(clip=0.5)
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+def test_layers_with_an_integer_kernel_or_another_form_stay(clip: float) -> None:
+    model = lstm(clip=clip)
     assert not to_integer_forms(model).entries
     assert len(model.main) == 1

@@ -36,13 +36,13 @@ def test_every_operator_without_an_int8_form_is_named() -> None:
         assert part in text
 
 
-def sequence(steps: int, clip: float = 0.0, time_major: bool = True) -> Model:
+def sequence(steps: int, clip: float = 0.0, time_major: bool = True,
+             activation: ops.Activation = ops.Activation.RELU) -> Model:
     """An LSTM as it stands in a float model."""
     net = Net(*((steps, 1, 2) if time_major else (1, steps, 2)))
     weights = [net.weights(3, 2) for _ in "ifco"] + [net.weights(3, 3) for _ in "ifco"]
     states = [Tensor(name, DType.FLOAT32, (1, 3), is_variable=True) for name in "hc"]
-    op = ops.UnidirectionalSequenceLSTM(fused_activation_function=ops.Activation.TANH, time_major=time_major,
-                                        cell_clip=clip)
+    op = ops.UnidirectionalSequenceLSTM(fused_activation_function=activation, time_major=time_major, cell_clip=clip)
     inputs = [net.x, *weights, None, None, None, *(net.constant(np.zeros(3)) for _ in "ifco"), None, None, *states]
     node = net.graph.add(op, [*inputs, None, None, None, None], name="hearing", origin=Origin.of("/rnn/LSTM", "LSTM"))
     return net.model(node.output)

@@ -34,6 +34,27 @@ def _is_normalized(inputs: Arrays) -> bool:
     return any(value is not None for value in inputs[20:24])
 
 
+def has_integer_kernel(node: Node) -> bool:
+    """True for a float sequence LSTM that has a form with 8-bit activations and 16-bit cells, on NPUs too.
+
+    That is one of constant weights that starts from zeros, with TANH, and without peepholes, coupled gates, projection,
+    clipping and normalization.
+    Source: TFLite kernels/unidirectional_sequence_lstm.cc; Vela 5.2 SUPPORTED_OPS.
+    """
+    op = node.op
+    if not isinstance(op, UnidirectionalSequenceLSTM) or node.input(0).dtype is not DType.FLOAT32:
+        return False
+    if op.cell_clip or op.proj_clip or op.diagonal_recurrent_tensors or op.fused_activation_function is not \
+            Activation.TANH or len(node.inputs) < 20:
+        return False
+    weights = [node.optional(i) for i in (*range(1, 9), *range(12, 16))]
+    absent = [node.optional(i) for i in (*range(9, 12), 16, 17, *range(20, 24))]
+    states = [node.optional(i) for i in (18, 19)]
+    return (all(w is not None and w.data is not None and w.dtype is DType.FLOAT32 for w in weights)
+            and all(t is None for t in absent)
+            and all(s is not None and s.is_variable and len(s.uses) == 1 for s in states))
+
+
 @operator
 class UnidirectionalSequenceLSTM(Operator):
     """An LSTM over a sequence [batch,time,depth], or [time,batch,depth] when ``time_major``."""

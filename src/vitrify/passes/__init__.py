@@ -12,6 +12,7 @@ from vitrify.ir import Ledger, Model
 from vitrify.ir.inheriting import inherit_origins
 from vitrify.ir.naming import make_names_unique
 from vitrify.passes.base import Pass, Runner
+from vitrify.passes.integers.unroll import UnrollAll
 from vitrify.passes.layout.turning import TurnLayout
 from vitrify.passes.misfits import misfits
 from vitrify.passes.quantized import has_steps, keep_steps
@@ -43,14 +44,15 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
         raise
 
 
-def to_integer_forms(model: Model, ledger: Ledger | None = None) -> Ledger:
+def to_integer_forms(model: Model, ledger: Ledger | None = None, *, steps: bool = False) -> Ledger:
     """Bring an optimized model into the form that full-integer quantization needs, in place; inputs and outputs stay.
 
-    Sequence operators are written out step by step: the steps have integer kernels of every kind, and ranges for each
-    tensor. Means over channels become products, which an NPU computes faster.
+    Sequence operators without an integer kernel, with ``steps`` all of them, are written out step by step: the steps
+    have kernels of every kind, and ranges for each tensor. Means over channels become products, which an NPU computes
+    faster.
     """
     runner = Runner(model, ledger)
-    unrolled = runner.run(SEQUENCES, rounds=1)
+    unrolled = runner.run((UnrollAll,) if steps else SEQUENCES, rounds=1)
     if unrolled:
         runner.run(CLEANUP)
         runner.apply(TurnLayout(model, False, False))

@@ -20,6 +20,7 @@ from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.copying import copy_model
 from vitrify.quant.forms.amplitudes import PASS as AMPLITUDES
 from vitrify.quant.forms.amplitudes import use_amplitudes
+from vitrify.quant.forms.lstm import sequences, write_sequences
 from vitrify.quant.forms.norms import part_roots
 from vitrify.quant.forms.pixels import pixel_inputs
 from vitrify.quant.forms.preparing import fold_half_weights
@@ -85,10 +86,11 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     wide = wide_nodes(graph, recipe) | split.fine | parted
     if wide:
         known |= write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide, known))
-    looked_up = tables(graph, wide)
+    looked_up, recurrent = tables(graph, wide), sequences(graph)
     planned = plan(graph, statistics, recipe, fixed, wide, known)
     apply(graph, planned)
     write_tables(graph, looked_up)
+    write_sequences(recurrent, statistics)
     convert_boundary(graph, recipe, planned.outputs, {t for n in split.fine for t in n.outputs})
     make_names_unique(graph)
     inherit_origins(graph)

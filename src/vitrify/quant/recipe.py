@@ -67,6 +67,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     score_error: the most that a score above 0.25 of a detector may be off on the calibration samples. Where 8 bits are
         further off, ``wide_until`` is chosen so that fewer operators than all compute in 16 bits, if that is enough.
         0: not asked.
+    sequences: ``whole`` keeps an LSTM one operator, with 16-bit cells; ``steps`` writes it out step by step, with 8-bit
+        cells, which an NPU computes in about half the time.
     host_bits: of the outputs that the host computes with, as it does to decode boxes; their last layers compute with
         activations of as many bits.
     rounding: ``compensated`` rounds the weights of a layer so that their errors cancel in its output, as far as the
@@ -87,6 +89,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     outputs: Literal["split", "keep"] = "split"
     split_levels: int = 32
     score_error: float = 0.02
+    sequences: Literal["whole", "steps"] = "whole"
     host_bits: Literal[8, 16] = 16
     rounding: Rounding = "compensated"
     bias_correction: bool = True

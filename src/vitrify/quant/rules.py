@@ -8,6 +8,7 @@ from vitrify import ops
 from vitrify.ir import DType, Graph, Node, Operator, Tensor
 from vitrify.ops import Cast
 from vitrify.ops.int8 import Int8Rule
+from vitrify.ops.lstm import has_integer_kernel
 from vitrify.quant.lookups import table_rule, variable
 
 COUNTS = (DType.INT32, DType.INT16, DType.INT8, DType.UINT8)
@@ -17,6 +18,9 @@ COUNTS = (DType.INT32, DType.INT16, DType.INT8, DType.UINT8)
 WIDE_STEP = 1 / 32768
 """The output scale of the 16-bit kernels of LOGISTIC, TANH and SOFTMAX. Source: the TensorFlow Lite 16x8 quantization
 specification."""
+
+SEQUENCE = Int8Rule(keep=tuple(range(1, 24)))
+"""The rule of a sequence LSTM: weights and states are settled when its input and output are (``forms/lstm.py``)."""
 
 LONG_ROW = 512
 """A row of so many equal scores gives each a share of half an 8-bit step. From there on the reference kernel shifts by
@@ -63,7 +67,7 @@ def rule_of(node: Node) -> Int8Rule | None:
     """The int8 rule of a node: its kernel's, or that of a table in its place; None when it has neither."""
     if makes_real(node):
         return Int8Rule()
-    return table_rule(node) or own_rule(node)
+    return table_rule(node) or (SEQUENCE if has_integer_kernel(node) else own_rule(node))
 
 
 def own_rule(node: Node) -> Int8Rule | None:
@@ -74,7 +78,7 @@ def own_rule(node: Node) -> Int8Rule | None:
 
 def has_kernel(node: Node) -> bool:
     """True when the operator itself computes in integers, so that no table has to."""
-    return makes_real(node) or own_rule(node) is not None
+    return makes_real(node) or own_rule(node) is not None or has_integer_kernel(node)
 
 
 def makes_real(node: Node) -> bool:

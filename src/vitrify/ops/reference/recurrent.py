@@ -5,7 +5,7 @@ Source: TFLite kernels/lstm_eval.cc, internal/kernel_utils.cc (RnnBatchStep), in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +32,13 @@ class LstmWeights(NamedTuple):
 def lstm(x: Array, weights: LstmWeights, output: Array, cell: Array, activation: Activation, cell_clip: float,
          projection_clip: float) -> Array:
     """Run an LSTM from the states ``output`` [batch,units] and ``cell`` [batch,cells]; returns [time,batch,units]."""
-    outputs = []
+    steps = lstm_steps(x, weights, output, cell, activation, cell_clip, projection_clip)
+    return np.stack([output for output, _ in steps])
+
+
+def lstm_steps(x: Array, weights: LstmWeights, output: Array, cell: Array, activation: Activation, cell_clip: float,
+               projection_clip: float) -> Iterator[tuple[Array, Array]]:
+    """The output and the cell after each step of ``lstm``."""
     for step in x:
         forget = _sigmoid(_gate(step, output, weights, 1) + _peephole(weights, 1, cell))
         candidate = activate(_gate(step, output, weights, 2), activation)
@@ -47,8 +53,7 @@ def lstm(x: Array, weights: LstmWeights, output: Array, cell: Array, activation:
             output = output @ weights.projection.T
             output = output if weights.projection_bias is None else output + weights.projection_bias
             output = _clip(output, projection_clip)
-        outputs.append(output)
-    return np.stack(outputs)
+        yield output, cell
 
 
 def rnn(x: Array, inputs: Array, recurrent: Array, bias: Array, state: Array, activation: Activation) -> Array:

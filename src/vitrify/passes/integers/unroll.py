@@ -12,6 +12,7 @@ from vitrify.ir.graph import Array
 from vitrify.ops import Activation
 from vitrify.ops.cells import MOST_STEPS, Cell, LstmCell, RnnCell, in_steps
 from vitrify.ops.cells import Activation as ActivationStep
+from vitrify.ops.lstm import has_integer_kernel
 from vitrify.passes.base import Pass
 
 _ACTIVATIONS: dict[Activation, type[Operator]] = {Activation.TANH: ops.Tanh, Activation.RELU: ops.Relu}
@@ -22,15 +23,19 @@ class Unroll(Pass):
 
     Before:  %y = UNIDIRECTIONAL_SEQUENCE_LSTM(%x, weights..., states)     x: float32[time,batch,depth]
     After:   one FULLY_CONNECTED for the inputs of all steps, then for each step one for its state, and the cell
-    The states start at zero in every run. Each sum may differ by its rounding.
+    The states start at zero in every run. Each sum may differ by its rounding. An LSTM that has an integer kernel
+    stays: its cells have 16 bits there, where those of the steps have 8.
     """
 
     name = "unroll"
     exactness = Exactness.ROUNDING
     kinds = (ops.UnidirectionalSequenceLSTM, ops.UnidirectionalSequenceRNN)
+    keeps_kernels = True
 
     def rewrite(self, graph: Graph, node: Node) -> bool:
-        """Take one layer apart; one whose form is not known here stays."""
+        """Take one layer apart; one with an integer kernel, or whose form is not known here, stays."""
+        if self.keeps_kernels and has_integer_kernel(node):
+            return False
         time = 0 if getattr(node.op, "time_major", False) else 1
         if node.input(0).shape[time] > MOST_STEPS:
             return False
@@ -43,6 +48,17 @@ class Unroll(Pass):
         graph.replace_uses(node.output, result)
         graph.remove(node)
         return True
+
+
+class UnrollAll(Unroll):
+    """Write every sequence operator out step by step, also an LSTM that has an integer kernel.
+
+    Before:  %y = UNIDIRECTIONAL_SEQUENCE_LSTM(%x, weights..., states)
+    After:   the same in steps, as ``Unroll`` makes them
+    An NPU takes about half the time for 8-bit cells.
+    """
+
+    keeps_kernels = False
 
 
 class _Writer:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from vitrify.ir import Graph, Node, Tensor
+from vitrify.ops.lstm import has_integer_kernel
 from vitrify.quant.calibration.calibrators import Calibrators
+from vitrify.quant.calibration.cells import cell_key, largest_cell
 from vitrify.quant.calibration.moments import is_looked_at, moments_of, source_of
 from vitrify.quant.calibration.statistics import Histogram, Statistics, TensorStatistics
 from vitrify.quant.recipe import Calibrator, Recipe
@@ -37,7 +39,8 @@ class Watch:
     """One tensor to observe: its name in the statistics, and what is kept besides its range.
 
     histogram: how the values are spread; axes: the range of each index of these axes; means: that of each channel;
-    layers: those whose inputs' moments are taken from it; calibrator, percentile: how its range will be found.
+    layers: those whose inputs' moments are taken from it; calibrator, percentile: how its range will be found;
+    recurrent: those that read it, and whose cells are computed beside.
     """
 
     tensor: Tensor
@@ -48,6 +51,7 @@ class Watch:
     layers: tuple[Node, ...] = ()
     calibrator: Calibrator = "minmax"
     percentile: float = 99.9
+    recurrent: tuple[Node, ...] = ()
 
 
 def keys(graph: Graph) -> dict[Tensor, str]:
@@ -74,13 +78,14 @@ def watches(graph: Graph, recipe: Recipe) -> list[Watch]:
     layers = _layers(graph) if recipe.rounding == "compensated" else {}
     chosen: list[Watch] = []
     for tensor in graph.tensors():
-        if not is_real(tensor) or tensor.is_constant:
+        if not is_real(tensor) or tensor.is_constant or tensor.is_variable:
             continue
-        wanted = tensor.is_output or tensor in joined or tensor in weighted
+        recurrent = tuple(n for n in tensor.users if has_integer_kernel(n) and n.inputs[0] is tensor)
+        wanted = tensor.is_output or tensor in joined or tensor in weighted or bool(recurrent)
         if wanted or tensor.producer is None or _needs_range(tensor.producer):
             axes = tuple(a for a, n in enumerate(tensor.shape) if 1 < n <= LONGEST_AXIS) if tensor.is_output else ()
             chosen.append(Watch(tensor, named[tensor], calibrators.needs_histogram(tensor), axes, tensor in weighted,
-                                tuple(layers.get(tensor, ())), *calibrators.of(tensor)))
+                                tuple(layers.get(tensor, ())), *calibrators.of(tensor), recurrent))
     return chosen
 
 
@@ -145,6 +150,10 @@ def observe(statistics: Statistics, watched: Sequence[Watch], arrays: Sequence[A
         for layer in watch.layers if is_looked_at(sample) else ():
             seen_now, known = moments_of(layer, array), statistics.moments.get(layer.name)
             statistics.moments[layer.name] = seen_now if known is None else known.add(seen_now)
+        for node in watch.recurrent if array.size else ():
+            cells = statistics.tensors.setdefault(cell_key(node), TensorStatistics())
+            largest = largest_cell(node, array)
+            cells.low, cells.high = min(cells.low, -largest), max(cells.high, largest)
         if watch.histogram and array.size:
             seen.histogram = seen.histogram or Histogram()
             seen.histogram.add(_thinned(array), max(-low, high))

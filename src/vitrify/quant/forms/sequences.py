@@ -7,8 +7,8 @@ from vitrify.ir import Node
 from vitrify.ops import UnidirectionalSequenceLSTM, UnidirectionalSequenceRNN
 from vitrify.ops.cells import MOST_STEPS
 
-FORM = ("a sequence becomes int8 step by step, where it starts from zeros, and has float weights, TANH or RELU, "
-        "and no clipping, projection or normalization of layers")
+FORM = ("a sequence becomes int8 whole or step by step, where it starts from zeros, and has float weights, TANH or "
+        "RELU, and no clipping, projection or normalization of layers")
 
 
 def steps(node: Node) -> int:
