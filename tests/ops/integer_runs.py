@@ -8,7 +8,8 @@ import sys
 import zlib
 from pathlib import Path
 
-import integer_cases_pointwise  # noqa: F401  (each registers its draws)
+import integer_cases_lstm  # noqa: F401  (each registers its draws)
+import integer_cases_pointwise  # noqa: F401
 import integer_cases_rows  # noqa: F401
 import integer_cases_window  # noqa: F401
 import numpy as np

@@ -13,6 +13,7 @@ from vitrify.ops.reference.integer import (  # noqa: F401  (each registers its k
     activation,
     arithmetic,
     conversion,
+    lstm,
     matmul,
     moves,
     pooling,
