@@ -193,7 +193,7 @@ def calibrate_model(path: Path, model: Model, data: DataOptions, recipe: Recipe,
 
 
 def quantize_model(model: Model, statistics: Statistics, recipe: Recipe) -> QuantizeResult:
-    """Quantize a model and see to it that no float operator is left.
+    """Quantize a model and see to it that no float operator is left but those that the recipe keeps.
 
     Raises:
         VitrifyError: something stays float, or the statistics do not fit.
@@ -204,7 +204,8 @@ def quantize_model(model: Model, statistics: Statistics, recipe: Recipe) -> Quan
     from vitrify.tflite import float_operators
 
     result = quantize(model, statistics, recipe)
-    left = [node for graph in result.model.graphs for node in float_operators(graph)]
+    left = [node for graph in result.model.graphs for node in float_operators(graph)
+            if node.name not in result.islands]
     if left:
         raise UnsupportedError([Finding(code="quant.float", where=f"node '{node.name}'",
                                         headline=f"{node.op.kind} '{node.name}' stays float") for node in left])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from vitrify.core.errors import DataError, ModelError, UnsupportedError
@@ -20,6 +20,7 @@ from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.copying import copy_model
 from vitrify.quant.forms.amplitudes import PASS as AMPLITUDES
 from vitrify.quant.forms.amplitudes import use_amplitudes
+from vitrify.quant.forms.islands import Islands, cut_out, island_nodes
 from vitrify.quant.forms.lstm import sequences, write_sequences
 from vitrify.quant.forms.norms import part_roots
 from vitrify.quant.forms.pixels import pixel_inputs
@@ -38,17 +39,19 @@ from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import roles, rule_of, touches_reals
 
 SHOWN = 20
+ISLAND = 'to keep it in float, say so in the recipe: [[overrides]] operator = "{}", activations = "float"'
 """How many nodes of one operator a refusal names."""
 
 
 @dataclass(frozen=True)
 class QuantizeResult:
-    """The int8 model, what was done to it, and what is worth knowing."""
+    """The int8 model, what was done to it, what is worth knowing, and the nodes that stay in float by the recipe."""
 
     model: Model
     ledger: Ledger
     findings: tuple[Finding, ...]
     plan: Plan
+    islands: tuple[str, ...] = ()
 
 
 def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) -> QuantizeResult:
@@ -74,23 +77,28 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     statistics, findings = _use_amplitudes(graph, statistics, recipe, ledger)
     split = split_outputs(made, statistics, recipe, ledger)
     findings += split.findings
-    findings += reach_findings(graph, statistics, recipe)
+    kept = island_nodes(graph, recipe)
+    findings += reach_findings(graph, statistics, recipe, kept)
     statistics, fixed = (statistics, {}) if recipe.input_type == "int16" else \
         pixel_inputs(made, statistics, ledger)
     before = len(graph)
-    known = _write_quotients(graph, statistics, recipe, ledger)
+    known = _write_quotients(graph, statistics, recipe, ledger, kept)
     parted = set[Node]()
     if recipe.norms == "int16":
         ranges, parted = part_roots(graph, natural_ranges(graph, statistics, recipe, known=known))
         known |= ranges
-    wide = wide_nodes(graph, recipe) | split.fine | parted
+    wide = (wide_nodes(graph, recipe) | split.fine | parted) - kept
     if wide:
         known |= write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide, known))
+    islands = cut_out(graph, kept, natural_ranges(graph, statistics, recipe, wide, known)) if kept else Islands()
+    known |= islands.known
     looked_up, recurrent = tables(graph, wide), sequences(graph)
     planned = plan(graph, statistics, recipe, fixed, wide, known)
     apply(graph, planned)
     write_tables(graph, looked_up)
     write_sequences(recurrent, statistics)
+    islands.settle()
+    findings += islands.findings
     convert_boundary(graph, recipe, planned.outputs, {t for n in split.fine for t in n.outputs})
     make_names_unique(graph)
     inherit_origins(graph)
@@ -109,7 +117,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
         raise ModelError(errors)
     if statistics.is_random:
         findings.append(_random_warning())
-    return QuantizeResult(made, ledger, (*findings, *problems), planned)
+    return QuantizeResult(made, ledger, (*findings, *problems), planned, tuple(n.name for n in islands.nodes))
 
 
 def refuse_unquantizable(model: Model, recipe: Recipe = Recipe()) -> None:
@@ -125,14 +133,15 @@ def refuse_unquantizable(model: Model, recipe: Recipe = Recipe()) -> None:
     refuse_quantized(graph)
     missing: dict[str, list[Node]] = {}
     hosted = leaving(graph) if recipe.outputs != "keep" else set()
+    islands = island_nodes(graph, recipe)
     for node in graph:
-        if touches_reals(node) and rule_of(node) is None and not _is_half_weight(node) and node not in hosted:
+        if touches_reals(node) and rule_of(node) is None and not _is_half_weight(node) and node not in hosted | islands:
             missing.setdefault(node.op.kind, []).append(node)
     findings = [found for kind, nodes in missing.items() for found in _without_form(kind, nodes)]
     if len(model.graphs) > 1:
         findings.append(Finding(code="quant.graphs", headline=f"the model has {len(model.graphs)} graphs, full-integer "
                                 "quantization takes 1", why="control flow and stored state have no int8 form here"))
-    findings += [_running_weights(n) for n in graph if _has_running_weights(n)]
+    findings += [_running_weights(n) for n in graph if _has_running_weights(n) and n not in islands]
     if findings:
         raise UnsupportedError(findings)
 
@@ -173,7 +182,7 @@ def _missing(kind: str, nodes: Sequence[Node]) -> Finding:
     return Finding(code="quant.no_int8", headline=f"{len(nodes)} x {kind} would stay in float: it has no int8 kernel",
                    where=f"nodes {names}" + (f"; in the source {', '.join(sources)}" if sources else ""),
                    why=f"it {problem}" if problem else FORM if steps(nodes[0]) else
-                   "a full-integer model holds no float operator")
+                   "a full-integer model holds no float operator", help=ISLAND.format(kind))
 
 
 def _has_running_weights(node: Node) -> bool:
@@ -215,11 +224,12 @@ def _unjoin(graph: Graph, ledger: Ledger) -> None:
                                changes=undone, nodes_before=before, nodes_after=len(graph)))
 
 
-def _write_quotients(graph: Graph, statistics: Statistics, recipe: Recipe, ledger: Ledger) -> dict[Tensor, Range]:
-    found, before = quotients(graph), len(graph)
+def _write_quotients(graph: Graph, statistics: Statistics, recipe: Recipe, ledger: Ledger,
+                     kept: Set[Node]) -> dict[Tensor, Range]:
+    found, before = [n for n in quotients(graph) if n not in kept], len(graph)
     if not found:
         return {}
-    made = write_quotients(graph, natural_ranges(graph, statistics, recipe))
+    made = write_quotients(graph, found, natural_ranges(graph, statistics, recipe))
     ledger.add(LedgerEntry(name=QUOTIENTS, summary="quotients by reciprocals, or in 16 bits by what is never 0",
                            changes=len(found), nodes_before=before, nodes_after=len(graph),
                            exactness=Exactness.ROUNDING, examples=[n.name for n in found[:5]]))

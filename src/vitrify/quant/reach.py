@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import Graph, Node, Tensor
@@ -25,15 +25,16 @@ AMPLITUDE_DB = 20 * math.log10(LEVELS - 1)
 """From the smallest to the largest value that int8 tells from 0: 48 dB."""
 
 
-def reach_findings(graph: Graph, statistics: Statistics, recipe: Recipe) -> list[Finding]:
-    """Tell which inputs and which divisors ask too much of int8."""
+def reach_findings(graph: Graph, statistics: Statistics, recipe: Recipe,
+                   kept: Set[Node] = frozenset()) -> list[Finding]:
+    """Tell which inputs and which divisors ask too much of int8; ``kept`` stay in float."""
     found = input_findings(graph, statistics, keys(graph), recipe.split_levels)
     if graph.nodes_of(Div, Rsqrt):
-        found += divisor_findings(graph, natural_ranges(graph, statistics, recipe))
+        found += divisor_findings(graph, natural_ranges(graph, statistics, recipe), kept)
     return found
 
 
-def divisor_findings(graph: Graph, ranges: Mapping[Tensor, Range]) -> list[Finding]:
+def divisor_findings(graph: Graph, ranges: Mapping[Tensor, Range], kept: Set[Node] = frozenset()) -> list[Finding]:
     """Tell where dividing by what is computed at run time is rough in int8, or ends the process.
 
     ERROR where a divisor of DIV goes through 0, which its kernel does not survive; WARNING where a reciprocal root is
@@ -59,7 +60,7 @@ def divisor_of(node: Node, ranges: Mapping[Tensor, Range]) -> Iterator[Finding]:
             yield Finding(code="quant.division", where=where, headline=f"the divisor {spans}",
                           why="the integer kernels of DIV end the run when a divisor is 0",
                           help="divide by what is never below 0, as the result of ABS, EXP or RELU, or keep the "
-                               "division out of the model")
+                               f"division in float: [[overrides]] name = \"{node.name}\", activations = \"float\"")
         return
     yield Finding(code="quant.reciprocal", severity=Severity.WARNING, where=where, headline=f"the divisor {spans}",
                   why="what is divided by so few steps is rough in int8",

@@ -28,7 +28,8 @@ class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Another choice for some nodes: those whose name matches ``name`` and whose operator is ``operator``.
 
     ``name`` is a pattern with ``*`` and ``?`` over node names, of the file or of the source model; empty matches all,
-    as does an empty ``operator``. What is None here stays as the recipe says.
+    as does an empty ``operator``. What is None here stays as the recipe says. ``activations = "float"`` makes an
+    island: the nodes stay in float, between DEQUANTIZE and QUANTIZE.
     """
 
     name: str = ""
@@ -36,7 +37,7 @@ class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     calibrator: Calibrator | None = None
     percentile: float | None = None
     weights: Weights | None = None
-    activations: Activations | None = None
+    activations: Activations | Literal["float"] | None = None
 
     def matches(self, names: tuple[str, ...], operator: str) -> bool:
         """True for a node with these names and this operator."""

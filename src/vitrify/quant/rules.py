@@ -65,6 +65,8 @@ def touches_reals(node: Node) -> bool:
 
 def rule_of(node: Node) -> Int8Rule | None:
     """The int8 rule of a node: its kernel's, or that of a table in its place; None when it has neither."""
+    if is_island(node):
+        return None
     if makes_real(node):
         return Int8Rule()
     return table_rule(node) or (SEQUENCE if has_integer_kernel(node) else own_rule(node))
@@ -74,6 +76,11 @@ def own_rule(node: Node) -> Int8Rule | None:
     """The rule that the operator itself states: that of its integer kernel."""
     rule = getattr(node.op, "int8", None)
     return rule if isinstance(rule, Int8Rule) else None
+
+
+def is_island(node: Node) -> bool:
+    """True for a node that a recipe keeps in float, or that leads out: inside, values have the type float64."""
+    return any(t is not None and t.dtype is DType.FLOAT64 for t in (*node.inputs, *node.outputs))
 
 
 def has_kernel(node: Node) -> bool:

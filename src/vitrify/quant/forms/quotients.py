@@ -5,7 +5,7 @@ No kernel of DIV survives a divisor of 0, and beside a large divisor a small one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -24,8 +24,8 @@ BELOW = 0.5
 """Divisors down to this share of the smallest one that was seen are taken as they are."""
 
 
-def write_quotients(graph: Graph, ranges: Mapping[Tensor, Range]) -> dict[Tensor, Range]:
-    """Rewrite each DIV of two activations; returns the ranges of the tensors that this makes.
+def write_quotients(graph: Graph, nodes: Sequence[Node], ranges: Mapping[Tensor, Range]) -> dict[Tensor, Range]:
+    """Rewrite these DIVs of two activations; returns the ranges of the tensors that this makes.
 
     Before:  %y = DIV(%x, %d)                       d > 0
     After:   %r = RSQRT(%d);  %y = MUL(%x, %r * %r)     where the divisors are of one order of magnitude
@@ -33,7 +33,7 @@ def write_quotients(graph: Graph, ranges: Mapping[Tensor, Range]) -> dict[Tensor
     Exact for divisors down to half of the smallest one that was seen. One that goes through 0 is left, and refused.
     """
     made: dict[Tensor, Range] = {}
-    for node in quotients(graph):
+    for node in nodes:
         found = ranges.get(node.input(1))
         if found is None or found.low <= 0 <= found.high:
             continue
