@@ -19,6 +19,13 @@ from vitrify.passes.integers.indices import Fraction, WholeEarlier
 from vitrify.passes.integers.int8_forms import NegToMul, SquareToMul, SumToMean
 from vitrify.passes.integers.logistic_limits import LogisticLimit
 from vitrify.passes.integers.softmax_masks import SoftmaxMask
+from vitrify.passes.integers.sums import (
+    FloorOfQuotient,
+    LocalResponse,
+    PairwiseSum,
+    RootOfMean,
+    RunningSum,
+)
 from vitrify.passes.integers.truths import TruthToNumber
 from vitrify.passes.integers.unit_lengths import UnitLength
 from vitrify.passes.integers.unroll import Unroll
@@ -139,6 +146,6 @@ SEQUENCES: tuple[type[Pass], ...] = (Unroll,)
 """What full-integer quantization needs written out."""
 
 INTEGER_FORMS: tuple[type[Pass], ...] = (
-    FoldLarge, ConstantDivisor, WholeEarlier, Fraction, DepthMean, TruthToNumber, SoftmaxMask, LogisticLimit,
-    UnitLength)
+    FoldLarge, ConstantDivisor, RunningSum, PairwiseSum, LocalResponse, RootOfMean, FloorOfQuotient, WholeEarlier,
+    Fraction, DepthMean, TruthToNumber, SoftmaxMask, LogisticLimit, UnitLength)
 """Forms that cost about as much in float, and less in integers on an NPU."""
