@@ -47,11 +47,29 @@ def _has_steps(tensor: Tensor) -> bool:
 
 def _row(tensor: Tensor, role: str) -> QuantizationRow:
     verdict, problem = _constant_verdict(tensor) if tensor.is_constant else _verdict(tensor)
-    text = f"{_interval(tensor)}{'; ' + problem if problem else ''}"
+    text = f"{_interval(tensor)}{'; ' + problem if problem else ''}{_bytes(tensor) if role == 'input' else ''}"
     python = c = ""
     if role in ("input", "output") and tensor.quantization is not None and tensor.quantization.scale.size == 1:
         python, c = _python(tensor, role), _c(tensor, role)
     return QuantizationRow(tensor=tensor.name, role=role, verdict=verdict, text=text, python=python, c=c)
+
+
+def _bytes(tensor: Tensor) -> str:
+    """How 8-bit pixels become an input of integers: a cast alone is the usual mistake."""
+    quantization = tensor.quantization
+    assert quantization is not None
+    if tensor.dtype.label not in ("int8", "uint8") or quantization.scale.size != 1:
+        return ""
+    if abs(float(quantization.scale[0]) * 255 - 1) < 0.01:
+        taken = "pixel - 128" if tensor.dtype.label == "int8" else "pixel"
+        if int(quantization.zero_point[0]) == _limits(tensor)[0]:
+            return f"; for pixels of 0..255 that mean 0..1, q = {taken}" + _cast(tensor)
+    return _cast(tensor)
+
+
+def _cast(tensor: Tensor) -> str:
+    return "; casting bytes to int8 is wrong: 200 would become -56, 200 - 128 = 72 is meant" \
+        if tensor.dtype.label == "int8" else ""
 
 
 def _limits(tensor: Tensor) -> tuple[int, int]:
@@ -167,21 +185,26 @@ def _scale(tensor: Tensor) -> float:
 
 
 def _python(tensor: Tensor, role: str) -> str:
-    quantization = tensor.quantization
-    assert quantization is not None
-    scale, zero = float(quantization.scale[0]), int(quantization.zero_point[0])
-    low, high = _limits(tensor)
+    scale, zero, low, high = _parameters(tensor)
     if role == "output":
-        return f"x = (q.astype(np.float32) - {zero}) * np.float32({scale!r})"
-    return (f"q = np.clip(np.round(x / np.float32({scale!r})) + {zero}, {low}, {high}).astype(np.{tensor.dtype.label})")
+        return f"x = (q.astype(np.float32){_plus(-zero)}) * np.float32({scale!r})"
+    return (f"q = np.clip(np.round(x / np.float32({scale!r})){_plus(zero)}, {low}, {high})"
+            f".astype(np.{tensor.dtype.label})")
 
 
 def _c(tensor: Tensor, role: str) -> str:
+    scale, zero, low, high = _parameters(tensor)
+    if role == "output":
+        return f"float x = (q{_plus(-zero)}) * {scale!r}f;"
+    number = f"fminf(fmaxf(roundf(x / {scale!r}f){_plus(zero)}, {low}), {high})"
+    return f"{tensor.dtype.label}_t q = ({tensor.dtype.label}_t){number};"
+
+
+def _parameters(tensor: Tensor) -> tuple[float, int, int, int]:
     quantization = tensor.quantization
     assert quantization is not None
-    scale, zero = float(quantization.scale[0]), int(quantization.zero_point[0])
-    low, high = _limits(tensor)
-    if role == "output":
-        return f"float x = (q - {zero}) * {scale!r}f;"
-    number = f"fminf(fmaxf(roundf(x / {scale!r}f) + {zero}, {low}), {high})"
-    return f"{tensor.dtype.label}_t q = ({tensor.dtype.label}_t){number};"
+    return float(quantization.scale[0]), int(quantization.zero_point[0]), *_limits(tensor)
+
+
+def _plus(number: int) -> str:
+    return f" {'+' if number > 0 else '-'} {abs(number)}" if number else ""
