@@ -7,7 +7,7 @@ from integer_cases_pointwise import BOTH, FUSED
 from integer_draw import Draw, drawn
 
 import vitrify.ops as ops
-from vitrify.ir import Quantization, Tensor
+from vitrify.ir import DType, Quantization, Tensor
 from vitrify.ops import Padding
 
 
@@ -18,6 +18,14 @@ def _weights(draw: Draw, shape: tuple[int, ...], axis: int | None) -> Tensor:
         return draw.constant(steps, Quantization.per_tensor(draw.scale(1e-3, 0.1)))
     scales = np.exp(draw.rng.uniform(np.log(1e-3), np.log(0.1), shape[axis])).astype(np.float32)
     return draw.constant(steps, Quantization.per_axis(scales, axis))
+
+
+def _packed(draw: Draw, w: Tensor) -> Tensor:
+    """The same weights in 4 bits, two in a byte."""
+    steps = np.clip(w.data // 16, -7, 7).astype(np.int8).reshape(-1)
+    pairs = np.append(steps, np.zeros(steps.size % 2, np.int8)).reshape(-1, 2)
+    data = ((pairs[:, 0] & 15) | (pairs[:, 1] << 4)).astype(np.uint8)
+    return Tensor("packed", DType.INT4, w.shape, data=data, quantization=w.quantization)
 
 
 def _bias(draw: Draw, x: Quantization, w: Quantization, size: int, needed: bool = False) -> Tensor | None:
@@ -48,27 +56,29 @@ def _image(draw: Draw, channels: int, least: int) -> tuple[int, ...]:
 
 
 @drawn("CONV_2D", *BOTH)
-def _conv(draw: Draw) -> None:
+def _conv(draw: Draw, packed: bool = False) -> None:
     taken, groups = draw.size(5), 1 if draw.chance(0.8) else 2
     kernel = (groups * draw.size(4), draw.size(3), draw.size(3), taken)
     q = draw.affine()
     x = draw.x(_image(draw, taken * groups, 6), q)
     w = _weights(draw, kernel, 0)
+    w = _packed(draw, w) if packed else w
     inputs = [x, w, _bias(draw, q, w.quantization, kernel[0], needed=True)]
     draw.node(ops.Conv2D(**_window(draw)), inputs, _output(draw, q, w.quantization, w.size // kernel[0]))
 
 
 @drawn("DEPTHWISE_CONV_2D", *BOTH)
-def _depthwise(draw: Draw) -> None:
+def _depthwise(draw: Draw, packed: bool = False) -> None:
     channels, multiplier = draw.size(5), draw.size(3)
     kernel = (1, draw.size(3), draw.size(3), channels * multiplier)
     q = draw.affine()
     x = draw.x(_image(draw, channels, 6), q)
     w = _weights(draw, kernel, 3)
+    w = _packed(draw, w) if packed else w
     window = _window(draw)
     window["stride_w"] = window["stride_h"]
     op = ops.DepthwiseConv2D(depth_multiplier=multiplier, **window)
-    draw.node(op, [x, w, _bias(draw, q, w.quantization, kernel[3])],
+    draw.node(op, [x, w, _bias(draw, q, w.quantization, kernel[3], needed=packed)],
               _output(draw, q, w.quantization, kernel[1] * kernel[2]))
 
 
@@ -90,11 +100,12 @@ def _transpose_conv(draw: Draw) -> None:
 
 
 @drawn("FULLY_CONNECTED", *BOTH)
-def _fully_connected(draw: Draw) -> None:
+def _fully_connected(draw: Draw, packed: bool = False) -> None:
     rows, depth, width = draw.size(5), draw.size(40), draw.size(9)
     q = draw.affine()
     x = draw.x((rows, depth), q)
     w = _weights(draw, (width, depth), 0)
+    w = _packed(draw, w) if packed else w
     op = ops.FullyConnected(fused_activation_function=draw.among(FUSED))
     draw.node(op, [x, w, _bias(draw, q, w.quantization, width)], _output(draw, q, w.quantization, depth))
 
@@ -145,3 +156,18 @@ def _bilinear(draw: Draw) -> None:
 @drawn("RESIZE_NEAREST_NEIGHBOR", *BOTH)
 def _nearest(draw: Draw) -> None:
     _resize(draw, ops.ResizeNearestNeighbor)
+
+
+@drawn("CONV_2D (4-bit weights)", "int8")
+def _conv_packed(draw: Draw) -> None:
+    _conv(draw, packed=True)
+
+
+@drawn("DEPTHWISE_CONV_2D (4-bit weights)", "int8")
+def _depthwise_packed(draw: Draw) -> None:
+    _depthwise(draw, packed=True)
+
+
+@drawn("FULLY_CONNECTED (4-bit weights)", "int8")
+def _fully_connected_packed(draw: Draw) -> None:
+    _fully_connected(draw, packed=True)

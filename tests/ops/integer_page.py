@@ -44,6 +44,7 @@ with runtimes.open("model.tflite", kernels="numpy") as runtime:
 - **REDUCE_PROD** of a single element is wrong in the optimized kernel.
 - **DEPTHWISE_CONV_2D** of int8 without a bias kills the process in the optimized kernel; **CONV_2D** without one is
   refused by the reference kernel. A bias of zeros costs nothing.
+- **DEPTHWISE_CONV_2D** with 4-bit weights runs in an optimized kernel even where reference kernels are asked for.
 - **LOGISTIC** and **TANH** of int16 round worse in the optimized kernels when the scale is one that needs no factor.
 - **DIV** is wrong in all kernels where a quotient is small: where the steps have to be shifted right by more than 31
   bits, the shift is undefined in C++ and any step may come out. The cases here keep away from it; numpy gives the right
@@ -53,6 +54,8 @@ with runtimes.open("model.tflite", kernels="numpy") as runtime:
 - **FULLY_CONNECTED** rescales its sums in float64, rounded once; the convolutions in fixed point, rounded twice.
 - **ELU**, and the int8 forms of **TILE** and **DEPTH_TO_SPACE** are not registered among the reference kernels. A file
   that holds one of them cannot be opened with reference kernels at all, and LiteRT's optimized ones run all of it.
+- XNNPACK rounds once where the others round twice, so that its products and convolutions differ by a step now and then;
+  its bilinear resizing differs by up to two.
 - Functions by table take the values of the C library's float functions (`expf`, `tanhf`, ...). Numpy calls the same
   library; another one may differ by the last bit, and so a table by a step.
 
@@ -67,9 +70,14 @@ def table(differences: dict[str, dict[str, float | str]]) -> Iterator[str]:
     for label in sorted(differences):
         name, kind = label.rsplit(" ", 1)
         found = differences[label]
-        measure = runs.kernels_of(label)
-        exact = f"{measure} kernel" if found[measure] == 0 else "**none**"
-        yield f"| {name} | {kind} | {CASES} | {exact} | {_shown(found['optimized'])} | {_shown(found['xnnpack'])} |"
+        exact = found[runs.kernels_of(label)] == 0
+        holds = measure_of(label) if exact or label in runs.WITHIN_A_STEP else "**none**"
+        yield f"| {name} | {kind} | {CASES} | {holds} | {_shown(found['optimized'])} | {_shown(found['xnnpack'])} |"
+
+
+def measure_of(label: str) -> str:
+    """What a row says of the kernels that numpy equals."""
+    return "none: 1 step from reference" if label in runs.WITHIN_A_STEP else f"{runs.kernels_of(label)} kernel"
 
 
 def _shown(difference: float | str) -> str:

@@ -12,7 +12,7 @@ import integer_runs as runs
 import numpy as np
 import pytest
 from integer_draw import DRAWS
-from integer_page import CASES, COMMAND, measured, page, rows_of
+from integer_page import CASES, COMMAND, measure_of, measured, page, rows_of
 
 from scale import examples
 from vitrify.core.errors import UnsupportedError
@@ -41,6 +41,9 @@ def test_equals_litert_to_the_bit(label: str) -> None:
     assert not refused, refused[0]
     for number, (case, theirs) in enumerate(zip(made, outcomes, strict=True)):
         (ours,) = runs.in_numpy([case])
+        if label in runs.WITHIN_A_STEP:
+            assert runs.distance(ours, theirs) <= 1
+            continue
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=f"case {number}")
 
@@ -75,5 +78,5 @@ def test_the_page_says_so() -> None:
     """The page in docs has a row for every kind of case, and what it says of exactness holds."""
     if os.environ.get("VITRIFY_WRITE_PAGES"):
         PAGE.write_text(page(ai_edge_litert.__version__, platform.machine(), measured()))
-    wanted = sorted((*label.rsplit(" ", 1), str(CASES), f"{runs.kernels_of(label)} kernel") for label in DRAWS)
+    wanted = sorted((*label.rsplit(" ", 1), str(CASES), measure_of(label)) for label in DRAWS)
     assert sorted(rows_of(PAGE.read_text())) == wanted, f"the page is out of date; write it anew: {COMMAND}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Array
 from vitrify.ops import convolution, matmul
 from vitrify.ops.attributes import Activation
@@ -88,10 +89,19 @@ def _real(call: Call, index: int) -> Array:
     """Return the steps less their zero points, in the type of the sums."""
     q = call.scales(index)
     zeros = q.zero_point if len(q.zero_point) else np.zeros(1, np.int64)
-    values = call.array(index)
+    values = _unpacked(call, index)
     if len(zeros) > 1 and q.axis is not None:
         zeros = zeros.reshape([-1 if i == q.axis else 1 for i in range(values.ndim)])
     return values.astype(np.float64) - zeros
+
+
+def _unpacked(call: Call, index: int) -> Array:
+    """Return an input's steps; weights of 4 bits lie two in a byte, the lower half first."""
+    tensor, values = call.node.input(index), call.array(index)
+    if tensor.dtype is not DType.INT4:
+        return values
+    halves = np.stack([values.view(np.int8) << 4 >> 4, values.view(np.int8) >> 4], axis=-1)
+    return halves.reshape(-1)[:tensor.size].reshape(tensor.shape)
 
 
 def _finished(call: Call, sums: Array, weights: int, bias: int, activation: Activation, scale: np.float32) -> Array:
