@@ -217,6 +217,14 @@ def _select(draw: Draw) -> None:
     draw.node(ops.SelectV2(), [condition, draw.x(first, q), draw.x(second, q)], q)
 
 
+def _reals(draw: Draw, shape: tuple[int, ...], scale: float) -> np.ndarray:
+    """Real values over some steps, many steps, or halfway between two and the floats beside."""
+    if draw.chance(0.6):
+        return draw.rng.normal(0, scale * draw.scale(1, 1e5), shape).astype(np.float32)
+    halves = np.float32(scale) * (draw.rng.integers(-200, 200, shape).astype(np.float32) + np.float32(0.5))
+    return np.asarray(np.nextafter(halves, halves * np.float32(draw.among((-1, 1, 4)))), np.float32)
+
+
 def _quantize(name: str, *pair: tuple[str, str]) -> None:
     for source, wanted in pair:
         @drawn(f"{name} to {wanted} from", source)
@@ -224,7 +232,7 @@ def _quantize(name: str, *pair: tuple[str, str]) -> None:
             shape, out = draw.shape(), Draw(draw.rng, np.dtype(wanted)).affine()
             scale = float(out.scale[0])
             if draw.dtype.kind == "f":
-                x = draw.x(shape, None, draw.rng.normal(0, scale * draw.scale(1, 1e5), shape).astype(np.float32))
+                x = draw.x(shape, None, _reals(draw, shape, scale))
             else:
                 x = draw.x(shape, draw.affine(scale * draw.scale(0.01, 30)))
             draw.node(ops.Quantize(), [x], out, dtypes=[DType.of(np.dtype(wanted))])

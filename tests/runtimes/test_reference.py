@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from vitrify import runtimes
-from vitrify.core.errors import UsageError
+from vitrify.core.errors import ModelError, UsageError
 from vitrify.ir import DType, Graph, Model, Tensor
-from vitrify.ops import Add, Cumsum
+from vitrify.ops import Add, Concatenation, Cumsum
 from vitrify.ops.interpreter import Interpreter
 from vitrify.runtimes.base import Runtime, zeros
 from vitrify.runtimes.litert import LiteRT
 from vitrify.runtimes.reference import Reference
+from vitrify.verify import Stage, compare
 
 FILES = ["mltk_int8/" + name for name in (
     "anomaly_detection/anomaly_detection.tflite", "image_classification/image_classification.tflite",
@@ -84,6 +85,29 @@ def test_a_model_in_memory_runs() -> None:
     with runtimes.open(Model([graph]), kernels="numpy") as runtime:
         (value,) = runtime.run({"x": np.array([1, 2, 3], np.float32)}).values()
         np.testing.assert_array_equal(value, [2, 6, 12])
+
+
+def test_tensors_are_compared_through_it(model_file: Find) -> None:
+    """``verify`` finds no difference between LiteRT's reference kernels and numpy, tensor by tensor."""
+    path = model_file(FILES[0])
+    stages = [Stage(name=name, path=path, kernels=kernels) for name, kernels in (("litert", "reference"),
+                                                                                 ("numpy", "numpy"))]
+    with Reference(path) as ours:
+        found = compare(stages, [sample(ours, 1)], tensors=True)
+    (compared,) = found.stages
+    assert compared.tensors
+    assert all(row.equal for row in compared.tensors)
+
+
+def test_a_node_that_cannot_be_computed_is_named() -> None:
+    graph = Graph()
+    graph.inputs = [Tensor(name, DType.FLOAT32, (3,)) for name in "ab"]
+    node = graph.add(Concatenation(axis=0), graph.inputs, name="the join")
+    node.output.name = "joined"
+    graph.set_outputs(node.outputs)
+    graph.inputs[1].shape = (3, 1)
+    with pytest.raises(ModelError, match=r"CONCATENATION 'the join'"):
+        Interpreter(Model([graph])).run([np.zeros(3, np.float32), np.zeros((3, 1), np.float32)])
 
 
 def test_an_array_of_another_type_is_refused() -> None:

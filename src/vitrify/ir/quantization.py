@@ -63,7 +63,10 @@ class Quantization:
         """Round real values to the nearest step, halves away from zero as TFLite does, and saturate."""
         info = np.iinfo(dtype)
         scaled = real.astype(np.float32) / self._along(self.scale, real.ndim)
-        rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled)) + self._along(self.zero_point, real.ndim)
+        whole = np.trunc(scaled)
+        with np.errstate(invalid="ignore"):      # of infinities
+            half = np.abs(scaled - whole) >= 0.5      # adding 0.5 instead would round up the float just below it
+        rounded = whole + np.copysign(half, scaled) + self._along(self.zero_point, real.ndim)
         clipped: Array = np.clip(rounded, info.min, info.max)
         return clipped.astype(dtype)
 

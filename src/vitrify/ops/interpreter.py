@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vitrify.core.errors import UnsupportedError
+from vitrify.core.errors import ModelError, UnsupportedError
 from vitrify.ir import Model, Node, Tensor
 from vitrify.ir.graph import Array
 from vitrify.ops.control import AssignVariable, Call, CallOnce, If, ReadVariable, VarHandle, While
@@ -38,6 +38,7 @@ class Interpreter:
 
         Raises:
             ValueError: an array does not have its input's type.
+            ModelError: a node cannot be computed; names it.
             UnsupportedError: an operator has no reference for these types.
         """
         return outputs_of(self.model.main, self.trace(inputs))
@@ -67,7 +68,13 @@ class Interpreter:
                 return self._looped(node, node.op, _given(arrays))
             case Call():
                 return self._called(node.op.subgraph, _given(arrays))
-        return evaluate_node(node, arrays)
+        try:
+            return evaluate_node(node, arrays)
+        except (ValueError, IndexError, ArithmeticError, MemoryError) as error:
+            names = ", ".join(f"'{t.name}'" for t in node.outputs)
+            what = f"{node.op.kind} '{node.name}' cannot be computed: {error or 'no memory is left'}"
+            raise ModelError.of("ops.run", what,
+                                where=f"node '{node.name}', outputs {names}") from error
 
     def _called(self, graph: int, arrays: Sequence[Array]) -> list[Array]:
         found = self.model.graphs[graph]
