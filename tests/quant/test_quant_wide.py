@@ -11,9 +11,10 @@ import vitrify.ops as ops
 from vitrify.core.errors import UsageError
 from vitrify.ir import DType, Model, Tensor
 from vitrify.quant import Override, Recipe, Statistics, quantize
+from vitrify.quant.rules import SIXTEEN
 
 Make = Callable[[Net, Tensor], Tensor]
-WIDE = Recipe(activations="int16")
+WIDE = Recipe(activations="int16", outputs="keep")
 
 CASES: dict[str, Make] = {
     "conv": lambda n, x: n.conv(x, 6),
@@ -75,6 +76,19 @@ CASES: dict[str, Make] = {
     "reduce_min": lambda n, x: n.add(ops.ReduceMin(keep_dims=True), x, n.constant([3])),
     "top_k": lambda n, x: n.graph.add(ops.TopKV2(), [x, n.constant(2)], name="top").outputs[0],
     "sin": lambda n, x: n.add(ops.Sin(), x),
+    "space_to_batch": lambda n, x: n.add(ops.SpaceToBatchND(), x, n.constant([2, 2]), n.constant([[0, 0], [0, 0]])),
+    "batch_to_space": lambda n, x: n.add(ops.BatchToSpaceND(), n.add(ops.Concatenation(axis=0), *[x] * 4),
+                                         n.constant([2, 2]), n.constant([[0, 0], [0, 0]])),
+    "broadcast": lambda n, x: n.add(ops.BroadcastTo(), x, n.constant([2, 8, 8, 4])),
+    "update": lambda n, x: n.add(ops.DynamicUpdateSlice(), x, n.add(
+        ops.Slice(), x, n.constant([0, 0, 0, 0]), n.constant([1, 2, 2, 4])), n.constant([0, 1, 1, 0])),
+    "gather_nd": lambda n, x: n.add(ops.GatherND(), x, n.constant([[0, 1], [0, 3], [0, 4]])),
+    "choose": lambda n, x: n.add(ops.Select(), Tensor("mask", DType.BOOL, (1, 8, 8, 4),
+                                                      data=np.arange(256).reshape(1, 8, 8, 4) % 3 > 0), x, n.conv(x, 4)),
+    "strided_slice": lambda n, x: n.add(ops.StridedSlice(), x, n.constant([0, 1, 0, 0]), n.constant([1, 8, 8, 4]),
+                                        n.constant([1, 2, 1, 1])),
+    "split": lambda n, x: n.graph.add(ops.Split(num_splits=2), [n.constant(3), x], name="s").outputs[1],
+    "reshape": lambda n, x: n.add(ops.Reshape(new_shape=(1, 64, 4)), x, n.constant([1, 64, 4])),
     "power": lambda n, x: n.add(ops.Pow(), n.add(ops.Abs(), x), n.constant(np.float32(0.4))),
 }
 
@@ -149,3 +163,30 @@ def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
     model = deep(Net(1, 8, 8, 3))
     with pytest.raises(UsageError, match="no operator has that name"):
         quantize(model, statistics_of(model, tmp_path), Recipe(wide_until="nowhere"))
+
+
+def test_every_kind_has_a_case() -> None:
+    found = {type(node.op) for make in CASES.values() for node in chain(Net(1, 8, 8, 3), make).main}
+    assert set(SIXTEEN) <= found, {kind.name for kind in set(SIXTEEN) - found}
+
+
+def test_inputs_and_outputs_may_have_16_bits(tmp_path: Path) -> None:
+    net = Net(1, 8, 8, 3)
+    model = net.model(net.conv(net.conv(net.x, 4), 3))
+    recipe = Recipe(activations="int16", input_type="int16", output_type="int16")
+    made = quantize(model, statistics_of(model, tmp_path, recipe), recipe).model
+    assert kinds(made) == ["CONV_2D", "CONV_2D"]
+    assert [t.dtype for t in (*made.main.inputs, *made.main.outputs)] == [DType.INT16, DType.INT16]
+    (wanted,), (found,) = (run(m, noise(model)[0]).values() for m in (model, made))
+    assert sqnr(wanted, found) > 40
+
+
+@pytest.mark.parametrize(("kind", "last"), [("int8", DType.INT8), ("uint8", DType.UINT8), ("float32", DType.FLOAT32)])
+def test_a_wide_output_leaves_in_the_type_asked_for(kind: str, last: DType, tmp_path: Path) -> None:
+    net = Net(1, 8, 8, 3)
+    model = net.model(net.conv(net.conv(net.x, 4), 3))
+    recipe = Recipe(activations="int16", input_type=kind, output_type=kind)     # type: ignore[arg-type]
+    made = quantize(model, statistics_of(model, tmp_path, recipe), recipe).model
+    assert made.main.outputs[0].dtype is last
+    (wanted,), (found,) = (run(m, noise(model)[0]).values() for m in (model, made))
+    assert sqnr(wanted, found) > 33

@@ -24,7 +24,7 @@ from vitrify.quant.rules import is_long, is_real, keeps_values, shared_inputs, t
 PASS = "hard-swish-16"
 
 WEIGHTED: tuple[type[Operator], ...] = (
-    ops.BatchMatMul, ops.Conv2D, ops.DepthwiseConv2D, ops.FullyConnected, ops.TransposeConv)
+    ops.Conv2D, ops.DepthwiseConv2D, ops.FullyConnected, ops.TransposeConv)
 """Operators behind which an exact place begins: what goes in is rounded before it is summed up."""
 
 
@@ -66,10 +66,17 @@ def exacting(graph: Graph) -> set[Node]:
         if node in found:
             continue
         found.add(node)
-        if not isinstance(node.op, WEIGHTED):
-            makers = [t.producer for t in node.inputs if t is not None and is_real(t) and t.producer is not None]
-            waiting += [maker for maker in makers if takes_sixteen(maker)]
+        waiting += [maker for maker in _makers(node) if takes_sixteen(maker)]
     return found
+
+
+def _makers(node: Node) -> list[Node]:
+    """The nodes that an exacting one passes its demand on to: all but behind a sum of products, which asks products of
+    two activations only."""
+    made = [t.producer for t in node.inputs if t is not None and is_real(t) and t.producer is not None]
+    if isinstance(node.op, ops.BatchMatMul):
+        return [maker for maker in made if isinstance(maker.op, ops.BatchMatMul)]
+    return [] if isinstance(node.op, WEIGHTED) else made
 
 
 def _divides(node: Node) -> bool:
