@@ -83,8 +83,8 @@ CASES: dict[str, Make] = {
     "update": lambda n, x: n.add(ops.DynamicUpdateSlice(), x, n.add(
         ops.Slice(), x, n.constant([0, 0, 0, 0]), n.constant([1, 2, 2, 4])), n.constant([0, 1, 1, 0])),
     "gather_nd": lambda n, x: n.add(ops.GatherND(), x, n.constant([[0, 1], [0, 3], [0, 4]])),
-    "choose": lambda n, x: n.add(ops.Select(), Tensor("mask", DType.BOOL, (1, 8, 8, 4),
-                                                      data=np.arange(256).reshape(1, 8, 8, 4) % 3 > 0), x, n.conv(x, 4)),
+    "choose": lambda n, x: n.add(ops.Select(), Tensor("mask", DType.BOOL, (1, 8, 8, 4), data=
+        np.arange(256).reshape(1, 8, 8, 4) % 3 > 0), x, n.conv(x, 4)),
     "strided_slice": lambda n, x: n.add(ops.StridedSlice(), x, n.constant([0, 1, 0, 0]), n.constant([1, 8, 8, 4]),
                                         n.constant([1, 2, 1, 1])),
     "split": lambda n, x: n.graph.add(ops.Split(num_splits=2), [n.constant(3), x], name="s").outputs[1],
