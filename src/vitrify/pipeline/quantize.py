@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,10 @@ from vitrify.pipeline.keeping import UNUSED, brings_scales, refuse_integers, wri
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
+from vitrify.pipeline.search import How, quantize_well
 from vitrify.pipeline.steps import calibrate_model, import_findings, step
 from vitrify.pipeline.verify import compare_files, softened, summary
-from vitrify.pipeline.widening import quantize_enough
-from vitrify.results import AnalysisRow, CalibrationFacts, ComparisonRow, LedgerRow, QuantizeResult
+from vitrify.results import AnalysisRow, CalibrationFacts, ComparisonRow, ConflictRow, LedgerRow, QuantizeResult
 
 if TYPE_CHECKING:
     from vitrify.ir import Model
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 MOST_COMPARED, LEAST_COMPARED = 4, 2
 """Samples, spread over the data, that float and INT8 are judged on; `vitrify verify` looks at all."""
+
+SEARCH = ".search"
+"""The ending of the file beside the output that keeps what a search has found, until it is over."""
 
 COMPARED_MACS = 1_000_000_000
 """Multiplications that the judging may cost on each side: heavy models are judged on fewer samples."""
@@ -50,6 +54,7 @@ class Made(msgspec.Struct, kw_only=True):
     calibration: CalibrationFacts
     quality: ComparisonRow
     recipe: Recipe
+    conflicts: list[ConflictRow]
     analysis: AnalysisRow | None = None
 
 
@@ -96,7 +101,8 @@ def _quantize(source: Path, target: Path, data: DataOptions, quantization: Quant
         transposes_left=facts.transposes_left, inputs=facts.inputs, outputs=facts.outputs, ledger=made.ledger,
         findings=findings,
         ok=all(finding.severity is not Severity.ERROR for finding in findings), quality=made.quality,
-        calibration=made.calibration, analysis=made.analysis, recipe=str(quantization.recipe or ""))
+        conflicts=made.conflicts, calibration=made.calibration, analysis=made.analysis,
+        recipe=str(quantization.recipe or ""))
 
 
 def _with_own_scales(source: Path, target: Path, data: DataOptions, conversion: ConvertOptions, reporter: Reporter,
@@ -140,6 +146,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
 
     data.require("calibration")
     recipe = quantization.effective()
+    quantization.goal()
     with temporary_folder() as folder, shared_child():
         model, ledger = float_model(source, conversion, reporter)
         to_integer_forms(model, ledger, steps=recipe.sequences == "steps")
@@ -151,7 +158,8 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
             statistics, facts = calibrate_model(between, model, data, recipe, None, reporter.advance)
             note.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
         with called(between, source), step(reporter, "quantize") as note:
-            result, recipe = quantize_enough(model, between, statistics, recipe, data)
+            how = How(goal=quantization.goal(), state=target.with_suffix(SEARCH), jobs=quantization.jobs)
+            result, recipe = quantize_well(model, between, statistics, recipe, data, how, reporter)
             note.text = f"{len(result.model.main)} nodes"
         compared: list[Verification] = []
         analyzed: list[AnalysisRow] = []
@@ -169,7 +177,9 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
         findings = [*told, *result.findings, *write_checked(result.model, target, reporter, look)]
     judged = softened(compared[0].findings) if data.random else compared[0].findings
     return Made(ledger=[*ledger_rows(ledger), *ledger_rows(result.ledger)], findings=findings, judged=judged,
-                calibration=facts, quality=compared[0].stages[0], recipe=recipe, analysis=analyzed[0] if analyzed else None)
+                calibration=facts, quality=compared[0].stages[0], recipe=recipe,
+                conflicts=[ConflictRow(**asdict(c)) for c in result.conflicts],
+                analysis=analyzed[0] if analyzed else None)
 
 
 def samples_judged(model: Model) -> int:

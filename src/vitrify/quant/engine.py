@@ -30,6 +30,7 @@ from vitrify.quant.forms.quotients import quotients, write_quotients
 from vitrify.quant.forms.sequences import FORM, steps, too_long
 from vitrify.quant.forms.tables import tables, write_tables
 from vitrify.quant.forms.wide import wide_nodes, write_out
+from vitrify.quant.outputs.conflicts import Conflict, conflict_findings, resolved
 from vitrify.quant.outputs.splitting import split_outputs
 from vitrify.quant.outputs.tails import leaving
 from vitrify.quant.outputs.unjoining import unjoin_cuts
@@ -52,6 +53,7 @@ class QuantizeResult:
     findings: tuple[Finding, ...]
     plan: Plan
     islands: tuple[str, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
 
 
 def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) -> QuantizeResult:
@@ -94,6 +96,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     known |= islands.known
     looked_up, recurrent = tables(graph, wide), sequences(graph)
     planned = plan(graph, statistics, recipe, fixed, wide, known)
+    conflicts = resolved(split.conflicts, split.solved, planned.requantize)
     apply(graph, planned)
     write_tables(graph, looked_up)
     write_sequences(recurrent, statistics)
@@ -117,7 +120,9 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
         raise ModelError(errors)
     if statistics.is_random:
         findings.append(_random_warning())
-    return QuantizeResult(made, ledger, (*findings, *problems), planned, tuple(n.name for n in islands.nodes))
+    findings += conflict_findings(conflicts)
+    return QuantizeResult(made, ledger, (*findings, *problems), planned, tuple(n.name for n in islands.nodes),
+                          tuple(conflicts))
 
 
 def refuse_unquantizable(model: Model, recipe: Recipe = Recipe()) -> None:

@@ -13,6 +13,7 @@ from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
     ComparisonRow,
+    ConflictRow,
     Coverage,
     Estimate,
     FileRow,
@@ -89,6 +90,7 @@ class QuantizeResult(ConvertResult):
     calibration: CalibrationFacts | None = None
     recipe: str = ""
     quality: ComparisonRow | None = None
+    conflicts: list[ConflictRow] = []
     analysis: AnalysisRow | None = None
 
 

@@ -238,6 +238,24 @@ class GrowthRow(msgspec.Struct, kw_only=True):
     since: int = 0
 
 
+class ConflictRow(msgspec.Struct, kw_only=True):
+    """A part with ``levels`` of the 256 levels of the tensor that it is joined into or cut out of, in one scale.
+
+    ``node`` joins or cuts; ``resolved`` says what was done about it, empty: nothing.
+    """
+
+    node: str
+    operator: str
+    whole: str
+    part: str
+    low: float
+    high: float
+    whole_low: float
+    whole_high: float
+    levels: float
+    resolved: str = ""
+
+
 class CalibrationFacts(msgspec.Struct, kw_only=True):
     """On what the ranges rest.
 

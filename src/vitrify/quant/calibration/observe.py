@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vitrify.ir import Graph, Node, Tensor
+from vitrify.ops import Slice, Split, SplitV, StridedSlice, Unpack
 from vitrify.ops.lstm import has_integer_kernel
 from vitrify.quant.calibration.calibrators import Calibrators
 from vitrify.quant.calibration.cells import cell_key, largest_cell
@@ -29,6 +30,9 @@ MEAN_VALUES = 1 << 17
 
 BLOCK_VALUES = 1 << 16
 """Values looked at together, 256 kB of float32: they stay in a core's cache between two readings."""
+
+CUTS = (Slice, StridedSlice, Split, SplitV, Unpack)
+"""What these make has its source's scale; its own range tells how much of that it uses."""
 
 LONGEST_AXIS = 1024
 """Axes of outputs up to this extent are watched index by index."""
@@ -82,7 +86,10 @@ def watches(graph: Graph, recipe: Recipe) -> list[Watch]:
             continue
         recurrent = tuple(n for n in tensor.users if has_integer_kernel(n) and n.inputs[0] is tensor)
         wanted = tensor.is_output or tensor in joined or tensor in weighted or bool(recurrent)
-        if wanted or tensor.producer is None or _needs_range(tensor.producer):
+        cut = tensor.producer is not None and isinstance(tensor.producer.op, CUTS) and not wanted
+        if cut:
+            chosen.append(Watch(tensor, named[tensor], histogram=False))
+        elif wanted or tensor.producer is None or _needs_range(tensor.producer):
             axes = tuple(a for a, n in enumerate(tensor.shape) if 1 < n <= LONGEST_AXIS) if tensor.is_output else ()
             chosen.append(Watch(tensor, named[tensor], calibrators.needs_histogram(tensor), axes, tensor in weighted,
                                 tuple(layers.get(tensor, ())), *calibrators.of(tensor), recurrent))

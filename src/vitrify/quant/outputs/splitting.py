@@ -17,7 +17,7 @@ from vitrify.data.binding import identity_interface
 from vitrify.ir import DType, Graph, Interface, Ledger, LedgerEntry, Model, Node, OutputBinding, Part, Tensor
 from vitrify.ops import Concatenation, Div, Reshape, Transpose
 from vitrify.quant.calibration.statistics import Range, Statistics
-from vitrify.quant.outputs.conflicts import collisions
+from vitrify.quant.outputs.conflicts import Conflict, collisions, constant_findings, find_conflicts
 from vitrify.quant.outputs.hosting import give_out
 from vitrify.quant.outputs.joins import Join, axis_after, fewest_levels, find_join, parts_of, reshaped_axis
 from vitrify.quant.outputs.tails import Tail, exacting, find_tails, must_leave
@@ -34,10 +34,16 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Split:
-    """What came of taking the outputs apart; ``fine`` holds the layers whose outputs the host computes with."""
+    """What came of taking the outputs apart.
+
+    ``fine`` holds the layers whose outputs the host computes with, ``conflicts`` all parts with few levels, ``solved``
+    what was done about joins and cuts before outputs, by their name.
+    """
 
     findings: list[Finding]
     fine: frozenset[Node] = frozenset()
+    conflicts: list[Conflict] = field(default_factory=list)
+    solved: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -50,6 +56,7 @@ class _Work:
     findings: list[Finding] = field(default_factory=list)
     tails: list[Tail] = field(default_factory=list)
     parted: int = 0
+    solved: dict[str, str] = field(default_factory=dict)
 
     @property
     def may_host(self) -> bool:
@@ -68,6 +75,8 @@ def split_outputs(model: Model, statistics: Statistics, recipe: Recipe, ledger: 
     graph = model.main
     work = _Work(model, natural_ranges(graph, statistics, recipe), recipe)
     before = len(graph)
+    conflicts = find_conflicts(graph, work.ranges, statistics, recipe.split_levels)
+    work.findings += constant_findings(graph, work.ranges)
     for tail in find_tails(graph):
         _look_at(work, tail)
     if work.tails:
@@ -82,7 +91,7 @@ def split_outputs(model: Model, statistics: Statistics, recipe: Recipe, ledger: 
         ledger.add(LedgerEntry(name="host-tail", summary="last arithmetic moved behind the file's outputs, in float",
                                changes=moved, nodes_before=before, nodes_after=len(graph)))
     fine = frozenset(n for t in work.tails for n in exacting(t)) if recipe.host_bits == 16 else frozenset()
-    return Split(work.findings, fine & set(graph))
+    return Split(work.findings, fine & set(graph), conflicts, work.solved)
 
 
 def _look_at(work: _Work, tail: Tail) -> None:
@@ -96,6 +105,9 @@ def _look_at(work: _Work, tail: Tail) -> None:
         parts = sum(_part(work, p, t) for p, t in enumerate(work.model.main.outputs) if t in tail.outputs)
         hosted = not parts and work.may_host and tail.is_movable
         work.parted += parts > 0
+    if hosted or parts:
+        how = "computed behind the file" if hosted else "separate outputs"
+        work.solved |= {str(n.origin) if n.origin.sources else n.name: how for n in tail.nodes}
     if hosted:
         work.tails.append(tail)
     done = ""
