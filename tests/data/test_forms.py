@@ -268,6 +268,16 @@ def test_files_that_cannot_be_read_are_left_out_among_good_ones(tmp_path: Path) 
         list(open_samples(tmp_path, NHWC).walk(skipped=[]))
 
 
+def test_others_stand_in_for_pictures_that_cannot_be_read(tmp_path: Path) -> None:
+    for number in range(10):
+        picture(tmp_path / f"{number}.png")
+    for number in (0, 5):
+        (tmp_path / f"{number}.png").write_bytes(b"none")
+    chosen = open_samples(tmp_path, NHWC).readable(2)
+    assert len(list(chosen)) == 2
+    assert len(open_samples(tmp_path, NHWC).readable(20)) == 10
+
+
 def test_array_files_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
     arrays_in(tmp_path)
     (tmp_path / "1.npy").write_bytes(b"none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import stat
 from collections import Counter
@@ -110,6 +111,24 @@ class Samples(msgspec.Struct, frozen=True, kw_only=True):
                 continue
             yield number, sample
 
+    def readable(self, limit: int) -> Samples:
+        """At most so many of the samples, evenly spaced; others stand in for pictures that cannot be read."""
+        if self.is_random or len(self) <= limit:
+            return self
+        if self.parts:
+            few = (tuple(_spread(list(part.chosen), limit)) for part in self.parts)
+            return msgspec.structs.replace(self, parts=tuple(
+                msgspec.structs.replace(part, chosen=chosen) for part, chosen in zip(self.parts, few, strict=True)))
+        wanted = _spread(list(self.chosen), limit)
+        rest = (place for place in _scattered(list(self.chosen)) if place not in wanted)
+        reader, good = _Reader(self), []
+        for place in itertools.chain(wanted, rest):
+            if suffix(self.files[place[0]]) not in PICTURES or reader.can_read(place):
+                good.append(place)
+            if len(good) == limit:
+                break
+        return msgspec.structs.replace(self, chosen=tuple(sorted(good)))
+
     def name(self, number: int) -> str:
         """What messages call sample ``number``: its file, and the index in it where there are several."""
         if self.is_random:
@@ -141,7 +160,17 @@ class _Reader:
         if samples.is_random:
             generator = np.random.default_rng([samples.seed or 0, number])
             return {i.name: _random_array(generator, i) for i in samples.inputs}
-        file, index = samples.chosen[number]
+        return self._at(samples.chosen[number])
+
+    def can_read(self, place: tuple[int, int]) -> bool:
+        try:
+            self._at(place)
+        except DataError as error:
+            return not all(finding.code in BAD_FILES for finding in error.findings)
+        return True
+
+    def _at(self, place: tuple[int, int]) -> dict[str, Array]:
+        samples, (file, index) = self._samples, place
         if self._opened is None or self._opened[0] != file:
             self._opened = file, source_of(Path(samples.files[file]), samples.inputs, samples.preprocess)
         found: dict[str, Array] = self._opened[1].sample(index)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vitrify.data.preprocess import Preprocess
     from vitrify.data.samples import Samples
     from vitrify.ir import Interface
+    from vitrify.pipeline.search.goal import Goal
     from vitrify.quant.recipe import Recipe
 
 Layout = Literal["nhwc", "nchw"]
@@ -169,7 +170,8 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.feed is not None:
             return self.feed.kept(wanted)
         if self.path is not None:
-            return open_samples(self.path, interface, self.how(), limit=wanted, enough=self.enough)
+            opened = open_samples(self.path, interface, self.how(), self.samples, self.enough)
+            return opened if limit is None else opened.readable(limit)
         return random_samples(interface, wanted or DEFAULT_RANDOM_SAMPLES, self.seed)
 
 
@@ -183,6 +185,26 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
     recipe: Path | None = None
     save_recipe: Path | None = None
     analyze: bool = False
+    target_quality: str = ""
+    metric: str = ""
+    max_drop: float | None = None
+    budget_ms: float | None = None
+    target: str = ""
+    jobs: int = 1
+
+    def goal(self, target: str = "") -> Goal:
+        """What a search for mixed precision is to reach; ``target`` is the chip that a build is for.
+
+        Raises:
+            UsageError: it contradicts itself, or says what there is not.
+        """
+        from vitrify.pipeline.search.goal import read_goal
+
+        if not (self.target_quality or self.metric or self.max_drop is not None or self.budget_ms is not None):
+            from vitrify.pipeline.search.goal import Goal
+
+            return Goal()
+        return read_goal(self.target_quality, self.metric, self.max_drop, self.budget_ms, self.target or target)
 
     def effective(self) -> Recipe:
         """The recipe file, or the default one, with the options laid over it.

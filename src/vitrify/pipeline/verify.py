@@ -61,11 +61,13 @@ def _verify(models: Sequence[Path], names: Sequence[str], data: DataOptions, con
         data, as_stored = as_remembered(data, models, names)
         note.text = f"{len(interface.inputs)} inputs, {len(interface.outputs)} outputs"
     with step(shown, "verify") as note:
-        found = compare_files(models, interface, data, conversion, shown.advance, names=names)
+        left: list[Finding] = []
+        found = compare_files(models, interface, data, conversion, shown.advance, names=names, left=left)
         note.text = summary(found)
     return VerifyResult(
         ok=found.ok and all(f.severity is not Severity.ERROR for f in found.findings), stages=found.stages,
-        findings=[*told, *as_stored, *data.findings(interface), *found.findings],
+        findings=[*told, *as_stored, *data.findings(interface), *found.findings,
+                  *(structs.replace(finding, severity=Severity.WARNING) for finding in left)],
         first_divergence=found.first_divergence, samples=found.samples, seconds=meter.seconds)
 
 
@@ -81,22 +83,20 @@ def interface_of(model: Path, conversion: ConvertOptions) -> Interface:
 def compare_files(models: Sequence[Path], interface: Interface, data: DataOptions,
                   conversion: ConvertOptions, progress: ProgressCallback, *, limit: int | None = None,
                   names: Sequence[str] = (), kernels: Sequence[str | None] = (),
-                  tensors: bool = True) -> Verification:
+                  tensors: bool = True, left: list[Finding] | None = None) -> Verification:
     """Run the models and compare each with the first.
 
     ``names`` is what the answer calls them, ``kernels`` with what each is run, by default as ``Stage`` says.
+    Files that cannot be read go to ``left``.
     """
     from vitrify.verify.compare import Stage, compare
 
     samples = data.open(interface, limit, purpose="comparison")
-    left: list[Finding] = []
     called = list(names) or distinct([model.name for model in models])
     stages = [Stage(name=name, path=path, kernels=chosen if is_tflite(path) else None)
               for name, path, chosen in zip(called, models, kernels or [None] * len(models), strict=True)]
-    found = compare(stages, samples.walk(skipped=left), shapes=conversion.sizes, values=conversion.values,
-                    progress=progress, tensors=tensors, total=len(samples))
-    found.findings += [structs.replace(finding, severity=Severity.WARNING) for finding in left]
-    return found
+    return compare(stages, samples.walk(skipped=[] if left is None else left), shapes=conversion.sizes,
+                   values=conversion.values, progress=progress, tensors=tensors, total=len(samples))
 
 
 def softened(findings: Iterable[Finding]) -> list[Finding]:
