@@ -21,6 +21,7 @@ from vitrify.quant.rules import Roles, fixed_output, is_real, keeps_values, role
 from vitrify.quant.scalars import Scalars, align_scalars, bias_for
 from vitrify.quant.scales import covered, levels_left, weight_scales
 from vitrify.quant.weights.bias_correction import input_means
+from vitrify.quant.weights.clipping import clipped_scales
 from vitrify.quant.weights.rounding import round_weights
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -257,9 +258,12 @@ class _Planner:
         assert tensor.data is not None
         axis = self._axis(node, found)
         scales, means = weight_scales(tensor.data, axis, bias, scale), self._means(node.input(found.data))
-        moments = self.statistics.moments.get(node.name) if self.recipe.rounding == "compensated" else None
+        moments = self.statistics.moments.get(node.name) if self.recipe.rounding != "nearest" else None
+        if self.recipe.weight_clipping:
+            scales = clipped_scales(tensor.data, scales, moments)
         centered = means is not None and found.bias is not None
-        levels = round_weights(node.op, tensor.data, scales, moments, centered) if moments is not None else None
+        levels = round_weights(node.op, tensor.data, scales, moments, centered, self.recipe.rounding == "learned") \
+            if moments is not None else None
         return Weights(found.weight, scales, found.bias, found.data, means,
                        bias_for(node, tensor.data, self.scalars.missing), levels)
 

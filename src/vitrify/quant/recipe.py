@@ -12,28 +12,36 @@ import msgspec
 from vitrify.core.errors import UsageError
 from vitrify.core.files import look, write_atomically
 from vitrify.core.findings import Finding
+from vitrify.quant.efforts import EFFORTS, Effort
 
-Calibrator = Literal["mixed", "minmax", "percentile", "least-error"]
+Calibrator = Literal["mixed", "minmax", "percentile", "least-error", "moving-average", "entropy"]
 IoType = Literal["int8", "uint8", "int16", "float32"]
 Weights = Literal["per-axis", "per-tensor"]
-Rounding = Literal["nearest", "compensated"]
+Rounding = Literal["nearest", "compensated", "learned"]
 Activations = Literal["int8", "int16"]
 
 
 MOST_DB = 100.0
 """What 16 bits can keep at most, about."""
 
+MOST_INPUTS = 4096
+"""Above this a layer's moments alone are larger than most models."""
+
 
 class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Another choice for some nodes: those whose name matches ``name`` and whose operator is ``operator``.
 
     ``name`` is a pattern with ``*`` and ``?`` over node names, of the file or of the source model; empty matches all,
-    as does an empty ``operator``. What is None here stays as the recipe says. ``activations = "float"`` makes an
-    island: the nodes stay in float, between DEQUANTIZE and QUANTIZE.
+    as does an empty ``operator``. ``partition`` is a part of the model: a module's path (``encoder/layer.3``), which
+    holds all names below it, or ``FIRST..LAST``, two node names and all between them in the file's order. ``nodes``
+    are names as they are. What is None here stays as the recipe says. ``activations = "float"`` makes an island: the
+    nodes stay in float, between DEQUANTIZE and QUANTIZE.
     """
 
     name: str = ""
     operator: str = ""
+    partition: str = ""
+    nodes: tuple[str, ...] = ()
     calibrator: Calibrator | None = None
     percentile: float | None = None
     weights: Weights | None = None
@@ -42,16 +50,27 @@ class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def matches(self, names: tuple[str, ...], operator: str) -> bool:
         """True for a node with these names and this operator."""
         named = not self.name or any(fnmatch.fnmatchcase(n, self.name) for n in names)
-        return named and (not self.operator or self.operator.upper() == operator.upper())
+        inside = not self.partition or any(is_below(n, self.partition) for n in names)
+        listed = not self.nodes or any(n in self.nodes for n in names)
+        return named and inside and listed and (not self.operator or self.operator.upper() == operator.upper())
+
+
+def is_below(name: str, path: str) -> bool:
+    """True for a name at or below a module's path, whether its parts are joined by dots or slashes."""
+    whole, part = (text.strip("/").replace("/", ".") for text in (name, path))
+    return whole == part or whole.startswith(part + ".")
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is quantized how.
 
+    effort: what the keys in the table of efforts are where they are not given.
     calibrator: how a range is found from what was observed. ``mixed`` takes ``percentile`` for the large maps of the
         first layers and ``minmax`` elsewhere; ``minmax`` takes all that was seen; ``percentile`` leaves out the
         outermost values on both sides, so that ``percentile`` per cent stay; ``least-error`` takes the range with the
-        least error of rounding and clipping together, large errors weighing more (in the third power).
+        least error of rounding and clipping together, large errors weighing more (in the third power);
+        ``moving-average`` lets each sample move the range a little, so that single outliers count for little;
+        ``entropy`` takes the range whose 256 levels tell most of how the values are spread.
     weights, fully_connected_weights: one scale per output channel, or one for the whole tensor. Older compilers and
         runtimes for small devices read only the first scale of FULLY_CONNECTED, so one is what it gets by default.
     activations: ``int16`` lets operators that have such a kernel compute with 16-bit activations and int8 weights, at
@@ -73,7 +92,11 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     host_bits: of the outputs that the host computes with, as it does to decode boxes; their last layers compute with
         activations of as many bits.
     rounding: ``compensated`` rounds the weights of a layer so that their errors cancel in its output, as far as the
-        calibration samples tell how its inputs vary together; ``nearest`` rounds each by itself.
+        calibration samples tell how its inputs vary together; ``learned`` then goes over them again, one weight at a
+        time, as long as that lessens the error; ``nearest`` rounds each by itself.
+    rounding_inputs: layers with more inputs for each output are rounded to the nearest: others would take long.
+    weight_clipping: search the scale of each channel's weights for the least error, cutting a few of them.
+    equalize: scale channels against each other, exactly in float, where one scale serves them badly.
     bias_correction: correct each bias by the mean error that rounding the weights brings to its channel.
     """
 
@@ -92,7 +115,11 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     score_error: float = 0.02
     sequences: Literal["whole", "steps"] = "whole"
     host_bits: Literal[8, 16] = 16
+    effort: Effort = "balanced"
     rounding: Rounding = "compensated"
+    rounding_inputs: int = 200
+    weight_clipping: bool = True
+    equalize: bool = False
     bias_correction: bool = True
     overrides: tuple[Override, ...] = ()
 
@@ -105,6 +132,9 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise UsageError.of("recipe.least_db", f"least_db must be in 0..{MOST_DB:g}, got {self.least_db:g}")
         if not 0 <= self.score_error <= 1:
             raise UsageError.of("recipe.score_error", f"score_error must be in 0..1, got {self.score_error:g}")
+        if not 0 <= self.rounding_inputs <= MOST_INPUTS:
+            raise UsageError.of("recipe.rounding_inputs", f"rounding_inputs must be in 0..{MOST_INPUTS}, got "
+                                f"{self.rounding_inputs}")
         if not 1 <= self.split_levels <= 256:
             raise UsageError.of("recipe.split_levels", f"split_levels must be in 1..256, got {self.split_levels}")
 
@@ -118,8 +148,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return chosen
 
 
-def load_recipe(path: Path | str) -> Recipe:
-    """Read a recipe from a TOML file.
+def load_recipe(path: Path | str, effort: Effort | None = None) -> Recipe:
+    """Read a recipe from a TOML file; an ``effort`` takes the place of the file's.
 
     Raises:
         UsageError: the file cannot be read, is not TOML, or has unknown keys or values; says where.
@@ -127,21 +157,23 @@ def load_recipe(path: Path | str) -> Recipe:
     source = Path(path)
     look(source)
     try:
-        return parse_recipe(source.read_text(encoding="utf-8"))
+        return parse_recipe(source.read_text(encoding="utf-8"), effort)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError.of("recipe.read", f"cannot read the recipe {source}: {error}", where=str(source)) from error
     except UsageError as error:
         raise UsageError([msgspec.structs.replace(f, where=f.where or str(source)) for f in error.findings]) from error
 
 
-def parse_recipe(text: str) -> Recipe:
-    """Read a recipe from TOML text.
+def parse_recipe(text: str, effort: Effort | None = None) -> Recipe:
+    """Read a recipe from TOML text; an ``effort`` takes the place of the text's.
 
     Raises:
         UsageError: not TOML, or unknown keys or values.
     """
     try:
-        return msgspec.convert(tomllib.loads(text), Recipe)
+        given = tomllib.loads(text)
+        chosen = {"effort": effort} if effort is not None else {}
+        return msgspec.convert({**EFFORTS.get(effort or str(given.get("effort")), {}), **given, **chosen}, Recipe)  # type: ignore[call-overload]
     except tomllib.TOMLDecodeError as error:
         raise UsageError.of("recipe.toml", f"the recipe is not TOML: {error}") from error
     except msgspec.ValidationError as error:
@@ -156,7 +188,7 @@ def format_recipe(recipe: Recipe) -> str:
     plain = msgspec.to_builtins(recipe)
     lines = [f"{key} = {_toml(value)}" for key, value in plain.items() if key != "overrides"]
     for rule in plain["overrides"]:
-        lines += ["", "[[overrides]]", *(f"{k} = {_toml(v)}" for k, v in rule.items() if v not in (None, ""))]
+        lines += ["", "[[overrides]]", *(f"{k} = {_toml(v)}" for k, v in rule.items() if v not in (None, "", ()))]
     return "\n".join(lines) + "\n"
 
 
@@ -170,4 +202,6 @@ def _toml(value: object) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return msgspec.json.encode(value).decode()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     return repr(value)

@@ -19,15 +19,15 @@ from vitrify.quant.rules import roles
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-LARGEST = 200
-"""Inputs of an output above which a layer is left alone: to round its weights takes long."""
-
 MOST_TAPS = 1 << 18
 """Entries of ``x x^T`` in all channels of a depthwise layer, or groups of a grouped one, above which it is left alone:
 25 taps in 419 channels."""
 
 WINDOWS = 8
 """Windows for each input of an output that one sample adds at most, evenly spread: with eight samples, 64 of them."""
+
+MOST_WINDOWS = 1600
+"""Windows that one sample adds to a layer at most."""
 
 FIRST = 8
 """Samples that are all looked at; of those after them, two for each doubling."""
@@ -75,10 +75,13 @@ def is_looked_at(sample: int) -> bool:
     return sample < FIRST or sample.bit_count() == 1 or (sample.bit_count() == 2 and sample & sample << 1 != 0)
 
 
-def source_of(node: Node) -> Tensor | None:
-    """The tensor whose windows a layer sees, behind its padding; None when its moments are not wanted."""
+def source_of(node: Node, largest: int) -> Tensor | None:
+    """The tensor whose windows a layer sees, behind its padding; None when its moments are not wanted.
+
+    ``largest``: the inputs of an output above which a layer is left alone, as to round its weights takes long.
+    """
     found = roles(node)
-    if found is None or found.weight is None or found.data != 0 or not _is_small(node):
+    if found is None or found.weight is None or found.data != 0 or not _is_small(node, largest):
         return None
     tensor = node.input(0)
     while tensor.producer is not None and isinstance(tensor.producer.op, Pad):
@@ -86,15 +89,15 @@ def source_of(node: Node) -> Tensor | None:
     return tensor if tensor.shape[:1] == (1,) and windows_in(node, tensor.shape) >= FEWEST else None
 
 
-def _is_small(node: Node) -> bool:
+def _is_small(node: Node, largest: int) -> bool:
     """True for a layer whose weights can be rounded against each other in little time."""
     shape, x = node.input(1).shape, node.input(0).shape
     if isinstance(node.op, DepthwiseConv2D):
         return shape[3] == x[3] and shape[3] * (shape[1] * shape[2]) ** 2 <= MOST_TAPS
     if isinstance(node.op, Conv2D):
         taps, groups = math.prod(shape[1:]), x[3] // shape[3]
-        return taps <= LARGEST and (groups == 1 or groups * taps ** 2 <= MOST_TAPS)
-    return isinstance(node.op, FullyConnected) and len(x) > 1 and shape[1] <= LARGEST
+        return taps <= largest and (groups == 1 or groups * taps ** 2 <= MOST_TAPS)
+    return isinstance(node.op, FullyConnected) and len(x) > 1 and shape[1] <= largest
 
 
 def _inputs(node: Node) -> int:
@@ -128,7 +131,7 @@ def windows_in(node: Node, shape: tuple[int, ...]) -> int:
 def moments_of(node: Node, values: Array) -> Moments:
     """Sum over evenly spread windows of one sample."""
     height, width = _area(node, values.shape)
-    step = -(-height * width // (WINDOWS * _inputs(node)))
+    step = -(-height * width // min(WINDOWS * _inputs(node), MOST_WINDOWS))
     while step > 1 and math.gcd(step, width) != 1:
         step += 1                               # walk over all columns, not down a few
     rows, columns = np.divmod(np.arange(0, height * width, step), width)

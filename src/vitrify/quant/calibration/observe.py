@@ -79,7 +79,7 @@ def watches(graph: Graph, recipe: Recipe) -> list[Watch]:
     calibrators = Calibrators(graph, recipe)
     joined = set(_members_of_outputs(graph))
     weighted = set(_weighted(graph)) if recipe.bias_correction else set()
-    layers = _layers(graph) if recipe.rounding == "compensated" else {}
+    layers = _layers(graph, recipe.rounding_inputs) if recipe.rounding != "nearest" else {}
     chosen: list[Watch] = []
     for tensor in graph.tensors():
         if not is_real(tensor) or tensor.is_constant or tensor.is_variable:
@@ -111,12 +111,12 @@ def _weighted(graph: Graph) -> Iterator[Tensor]:
                 yield tensor
 
 
-def _layers(graph: Graph) -> dict[Tensor, list[Node]]:
+def _layers(graph: Graph, largest: int) -> dict[Tensor, list[Node]]:
     """The layers whose weights are rounded against each other, by what their windows are taken from."""
     named = Counter(node.name for node in graph)
     found: dict[Tensor, list[Node]] = {}
     for node in graph:
-        source = source_of(node) if named[node.name] == 1 else None
+        source = source_of(node, largest) if named[node.name] == 1 else None
         if source is not None:
             found.setdefault(source, []).append(node)
     return found

@@ -18,8 +18,13 @@ from vitrify.quant.scales import WEIGHT_HIGH
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-DAMPING = 0.01
-"""Share of the mean variance that every input gets on top, against moments seen on few windows."""
+DAMPING, SCARCE = 0.01, 2.0
+"""Share of the mean variance that every input gets on top, against moments seen on few windows: at least the first, and
+the second over the windows for each input. Measured on other samples than those of calibration, MobileNetV2's layers
+lost 2.6 dB with the first alone where there were 0.4 windows for each input, and gain 0.5 dB where there are four."""
+
+SWEEPS = 4
+"""How often learned rounding goes over all weights of a layer at most; it ends when none changes."""
 
 TINY = 1e-30
 """A mean variance below this is that of constants."""
@@ -28,7 +33,8 @@ BLOCK = 64
 """Weights rounded together before what they lose is spread over all others."""
 
 
-def round_weights(op: Operator, weights: Array, scales: Quantization, moments: Moments, centered: bool) -> Array | None:
+def round_weights(op: Operator, weights: Array, scales: Quantization, moments: Moments, centered: bool,
+                  learned: bool = False) -> Array | None:
     """Round a layer's weights to int8 for the least squared error of its output.
 
     Args:
@@ -37,11 +43,12 @@ def round_weights(op: Operator, weights: Array, scales: Quantization, moments: M
         scales: their scales.
         moments: of the layer's inputs.
         centered: the bias will be corrected by the mean error, so that the means do not count.
+        learned: go over the rounded weights again, as long as that lessens the error.
 
     Returns:
         int8 weights; None when the moments are not those of such a layer.
     """
-    key = b"%d" % centered + scales.scale.tobytes()
+    key = b"%d%d" % (centered, learned) + scales.scale.tobytes()
     if key in moments.rounded:
         return moments.rounded[key]
     spread = moments.spread(centered)
@@ -56,7 +63,11 @@ def round_weights(op: Operator, weights: Array, scales: Quantization, moments: M
         return None
     channels = rows.shape[0] * rows.shape[1]
     steps = np.broadcast_to(scales.scale.astype(np.float64), (channels,)).reshape(*rows.shape[:2], 1)
-    levels = _round((rows / steps).astype(np.float32), _normalized(spread))
+    values, damping = (rows / steps).astype(np.float32), max(DAMPING, SCARCE * rows.shape[2] / max(moments.count, 1))
+    normal = _normalized(spread)
+    levels = _round(values, normal, damping)
+    if learned:
+        levels = _refined(levels, values, normal + np.float32(damping) * np.eye(rows.shape[2], dtype=np.float32))
     if isinstance(op, DepthwiseConv2D):
         levels = np.ascontiguousarray(levels[:, 0, :].T)
     made: Array = levels.reshape(weights.shape).astype(np.int8)
@@ -72,9 +83,9 @@ def _normalized(spread: Array) -> Array:
     return whole.astype(np.float32)
 
 
-def _factor(spread: Array) -> Array:
+def _factor(spread: Array, damping: float) -> Array:
     """The upper Cholesky factor of the inverse of the moments, damped until there is one."""
-    damping, one = DAMPING, np.eye(spread.shape[-1], dtype=np.float32)
+    one = np.eye(spread.shape[-1], dtype=np.float32)
     while True:
         try:
             factor: Array = np.linalg.cholesky(np.linalg.inv(spread + np.float32(damping) * one)).transpose(0, 2, 1)
@@ -83,12 +94,33 @@ def _factor(spread: Array) -> Array:
             damping *= 10
 
 
-def _round(values: Array, spread: Array) -> Array:
+def _refined(levels: Array, values: Array, spread: Array) -> Array:
+    """Move one input's weights after the other to the levels of least error, all others held still.
+
+    Each move is the exact minimum in that weight, so that the error never grows.
+    """
+    levels = levels.copy()
+    slope = np.matmul(levels - values, spread)                                  # [g, outputs, n]
+    for _ in range(SWEEPS):
+        moved = False
+        for at in range(levels.shape[2]):
+            best = levels[..., at] - np.rint(slope[..., at] / spread[:, None, at, at])
+            best = np.clip(best, -WEIGHT_HIGH, WEIGHT_HIGH)
+            change = best - levels[..., at]
+            if change.any():
+                levels[..., at], moved = best, True
+                slope += change[..., None] * spread[:, None, at, :]
+        if not moved:
+            break
+    return levels
+
+
+def _round(values: Array, spread: Array, damping: float = DAMPING) -> Array:
     """Round [g,outputs,n] in units of their steps, given [g,n,n]; the inputs that vary most come first."""
     groups, _, count = values.shape
     order = np.argsort(-np.einsum("gnn->gn", spread), axis=1, kind="stable")
     index = np.arange(groups)[:, None, None]
-    factor = _factor(spread[index, order[:, :, None], order[:, None, :]])
+    factor = _factor(spread[index, order[:, :, None], order[:, None, :]], damping)
     across = np.ascontiguousarray(factor.transpose(1, 2, 0))[..., None]        # [n, n, g, 1]
     left = np.ascontiguousarray(np.take_along_axis(values, order[:, None, :], axis=2).transpose(2, 0, 1))
     levels, lost = np.empty_like(left), np.empty_like(left)                    # [n, g, outputs]
