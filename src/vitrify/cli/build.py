@@ -24,7 +24,9 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
           calibrator: o.CalibratorOption = None, least_db: o.LeastDbOption = None, recipe: o.RecipeOption = None,
           save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = None, std: o.StdOption = None,
           fit: o.FitOption = None, color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
-          seed: o.SeedOption = 0,
+          seed: o.SeedOption = 0, analyze: o.AnalyzeOption = False, target_quality: o.TargetQualityOption = "",
+          metric: o.MetricOption = "", max_drop: o.MaxDropOption = None, budget_ms: o.BudgetOption = None,
+          jobs: o.JobsOption = 1,
           json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Convert, quantize, verify and compile a model; writes a run folder with report.html.
 
@@ -39,7 +41,9 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
         options = BuildOptions(
             model=model, target=target, data=given, command=["vitrify", *sys.argv[1:]],
             conversion=o.conversion(shape, dim, value, trust, io_layout),
-            quantization=o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db))
+            quantization=o.with_search(
+                o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db, analyze),
+                target_quality, metric, max_drop, budget_ms, jobs))
         return build_run(options, output, write_report, reporter)
 
     return run_command("build", work, json=json, quiet=quiet)

@@ -110,6 +110,17 @@ RecipeOption = Annotated[Path | None, Option(
     "--recipe", metavar="FILE", help="What is quantized how, as TOML.")]
 AnalyzeOption = Annotated[bool, Option(
     "--analyze", help="Give each operator its own error, and what it costs the outputs.")]
+TargetQualityOption = Annotated[str, Option(
+    "--target-quality", metavar="GOAL", help="Let as few operators as reach it compute with 16-bit activations: "
+                                             "'sqnr>=35', 'cosine>=0.999', 'top1>=99', 'detections>=98'.")]
+MetricOption = Annotated[str, Option(
+    "--metric", metavar="METRIC", help="The same by what may be lost of a metric: top1, detections, cosine, sqnr.")]
+MaxDropOption = Annotated[float | None, Option(
+    "--max-drop", metavar="X", help="How much of the metric's best value may be lost [default: 0.5].")]
+BudgetOption = Annotated[float | None, Option(
+    "--budget-ms", metavar="MS", help="The most that an inference may take on the target, by its compiler's estimate.")]
+JobsOption = Annotated[int, Option("--jobs", metavar="N", help="Candidates of the search that are tried at once.")]
+ForTargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip that --budget-ms is meant for.")]
 SaveRecipeOption = Annotated[Path | None, Option(
     "--save-recipe", metavar="FILE", is_file=True, help="Write the recipe that was used.")]
 TargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip, for example imx93.")]
@@ -191,6 +202,21 @@ def quantize_options(io: Integer, outputs: Outputs, calibrator: Calibrator | Non
 
     return QuantizeOptions(io=io.value, outputs=outputs.value, recipe=recipe, save_recipe=save_recipe,
                            calibrator=calibrator.value if calibrator else None, least_db=least_db, analyze=analyze)
+
+
+def with_search(options: QuantizeOptions, target_quality: str, metric: str, max_drop: float | None,
+                budget_ms: float | None, jobs: int, target: str = "") -> QuantizeOptions:
+    """Add what is to be searched for.
+
+    Raises:
+        UsageError: it contradicts itself.
+    """
+    from msgspec import structs
+
+    if jobs < 1:
+        raise UsageError.of("search.jobs", f"--jobs must be 1 or more, got {jobs}")
+    return structs.replace(options, target_quality=target_quality, metric=metric, max_drop=max_drop,
+                           budget_ms=budget_ms, jobs=jobs, target=target)
 
 
 def parse_shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:

@@ -16,7 +16,9 @@ def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.Output
              calibrator: o.CalibratorOption = None, least_db: o.LeastDbOption = None, recipe: o.RecipeOption = None,
              save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = None, std: o.StdOption = None,
              fit: o.FitOption = None, color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
-             seed: o.SeedOption = 0, analyze: o.AnalyzeOption = False,
+             seed: o.SeedOption = 0, analyze: o.AnalyzeOption = False, target_quality: o.TargetQualityOption = "",
+             metric: o.MetricOption = "", max_drop: o.MaxDropOption = None, budget_ms: o.BudgetOption = None,
+             jobs: o.JobsOption = 1, target: o.ForTargetOption = "",
              json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Quantize a model to full-integer TFLite, or refuse and name what stays float."""
 
@@ -26,6 +28,7 @@ def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.Output
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
         conversion = o.conversion(shape, dim, value, trust, io_layout)
         quantization = o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db, analyze)
+        quantization = o.with_search(quantization, target_quality, metric, max_drop, budget_ms, jobs, target)
         return quantize_file(model, output, given, quantization, conversion, reporter)
 
     return run_command("quantize", work, json=json, quiet=quiet)

@@ -20,6 +20,7 @@ from vitrify.pipeline.interface import binding_rows
 from vitrify.pipeline.keeping import brings_scales, refuse_float
 from vitrify.pipeline.options import BuildOptions
 from vitrify.pipeline.rows import coverage_row, estimate_row, ledger_rows, memory_row, model_facts
+from vitrify.pipeline.search import How, quantize_well
 from vitrify.pipeline.sources import external_files
 from vitrify.pipeline.steps import (
     INTEGER_KINDS,
@@ -34,7 +35,6 @@ from vitrify.pipeline.steps import (
     refuse_compiled,
 )
 from vitrify.pipeline.verify import compare_files, softened, summary
-from vitrify.pipeline.widening import quantize_enough
 from vitrify.results import ComparisonRow, ModelFacts, PictureRow, ScoreRow
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ FLOAT_SAMPLES, INT8_SAMPLES = 2, 8
 """Most samples that are compared: float forms differ by roundings alike on all; int8 needs a few."""
 LOOKED_AT, PICTURES = 8, 3
 """Samples looked at for the page, and the most of them that are shown: those with most found in them."""
-CHECKPOINT = ".calibration.npz"
+CHECKPOINT, SEARCH = ".calibration.npz", ".search"
 EXPORTED = "exported"
 """The artifact that a training framework's exporter made of its model."""
 HEAVY_MACS = 400_000_000
@@ -275,8 +275,10 @@ def _quantize(build: Build) -> None:
     run, recipe = build.run, build.options.quantization.effective()
     with build.stage("quantize") as stage:
         model = tflite.read(run.artifact("float"))
-        result, recipe = quantize_enough(model, run.artifact("float"), Statistics.load(run.artifact("statistics")),
-                                         recipe, build.options.data)
+        how = How(goal=build.options.quantization.goal(build.options.target), state=run.path(SEARCH),
+                  jobs=build.options.quantization.jobs)
+        result, recipe = quantize_well(model, run.artifact("float"), Statistics.load(run.artifact("statistics")),
+                                       recipe, build.options.data, how, build.reporter)
         run.record.quantization_ledger = ledger_rows(result.ledger)
         stage.findings = list(result.findings)
         stage.text = f"{len(result.model.main)} nodes, no float operator"
@@ -378,7 +380,8 @@ CALIBRATE = Unit("calibrate", ("calibrate",), artifacts=("statistics",), section
 QUANTIZE = Unit("quantize", ("quantize", "write int8"), artifacts=("int8", "recipe"),
                 sections=("int8_model", "quantization_ledger", "interface"), work=_quantize,
                 key=lambda b: [_hash(b, "float"), _hash(b, "statistics"),
-                               msgspec.to_builtins(b.options.quantization.effective())])
+                              msgspec.to_builtins(b.options.quantization.effective()),
+                              msgspec.to_builtins(b.options.quantization.goal(b.options.target))])
 PREPARE_INT8 = Unit("prepare int8", ("prepare int8",), work=_preparing("prepare int8", "int8", invoke=False),
                     key=lambda b: _hash(b, "int8"))
 VERIFY_INT8 = Unit("verify int8", ("verify int8",), sections=("verify_int8",), work=_verify_int8,

@@ -23,7 +23,7 @@ from vitrify.ir import Graph, Model, Node, Tensor
 from vitrify.results import AnalysisRow, DistributionRow, FigureRow, OperatorRow
 from vitrify.runtimes.litert import LiteRT
 from vitrify.verify.metrics import Sums, finite
-from vitrify.verify.operators.aligning import Aligned, align, causes, parts, passes_on
+from vitrify.verify.operators.aligning import FEW, Aligned, align, causes, parts, passes_on
 from vitrify.verify.operators.distributions import distribution
 from vitrify.verify.operators.forcing import Forced, rounded, taken_apart
 from vitrify.verify.operators.injecting import MODEL, Errors, costs_here, is_open, open_to_errors
@@ -91,7 +91,7 @@ class _Analysis:
 
     def run(self, samples: list[Mapping[str, Array]], progress: ProgressCallback | None) -> AnalysisRow:
         interface = self.before.interface or identity_interface(self.before)
-        wanted = list(dict.fromkeys([p[0].name for p in (*self.aligned.cuts,) if p[0].producer is not None]))
+        wanted = list(dict.fromkeys(ref.name for ref, _ in self.aligned.cuts if ref.producer is not None))
         with LiteRT(self.paths[0], kernels="optimized", interface=interface) as floats, \
                 LiteRT(self.paths[1], kernels="optimized",
                        interface=self.after.interface or identity_interface(self.after)) as integers:
@@ -223,17 +223,18 @@ class _Analysis:
 
 def _dictated(graph: Graph, aligned: Aligned, seen: Mapping[Tensor, _Seen]) -> dict[Tensor, Node]:
     """Tensors whose own values would have a finer scale than the join's that they must have."""
-    from vitrify.verify.operators.aligning import FEW
-
     found = {}
     known = {tensor for _, tensor in aligned.main}
     for tensor, join in causes(graph).items():
         if tensor in known and join.output in known and tensor is not join.output:
             own, whole = seen[tensor].single, seen[join.output].single
-            width, all_ = own.reference_max - min(own.reference_min, 0), whole.reference_max - min(whole.reference_min, 0)
-            if width < FEW * all_:
+            if _width(own) < FEW * _width(whole):
                 found[tensor] = join
     return found
+
+
+def _width(sums: Sums) -> float:
+    return sums.reference_max - min(sums.reference_min, 0.0)
 
 
 def _feeding(tensor: Tensor, known: set[Tensor], by_float: Mapping[str, Tensor], aligned: Aligned) -> set[Tensor]:

@@ -16,11 +16,11 @@ BINS = 48
 def distribution(tensor: Tensor, real: Array, given: Array, operator: str) -> DistributionRow | None:
     """Compare the float model's values of a tensor with the integers in its place; None without a scale."""
     quantization, dtype = tensor.quantization, tensor.dtype.numpy
-    if quantization is None or dtype is None or dtype.kind not in "iu" or not real.size:
+    if quantization is None or dtype is None or dtype.kind not in "iu" or not real.size or not np.isfinite(real).all():
         return None
     info = np.iinfo(dtype)
     read = quantization.dequantize(given)
-    low, high = (float(f(np.nan_to_num(v))) for f, v in ((min, (real.min(), read.min())), (max, (real.max(), read.max()))))
+    low, high = min(float(real.min()), float(read.min())), max(float(real.max()), float(read.max()))
     edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
     wished = quantization.quantize(np.nan_to_num(real), dtype)
     zero = int(quantization.zero_point.reshape(-1)[0])

@@ -38,7 +38,7 @@ def rounded(value: Array, tensor: Tensor) -> Array:
     """Return float values as the integers of a tensor; as they are where it has no scale."""
     dtype = tensor.dtype.numpy
     assert dtype is not None
-    if tensor.quantization is None or not dtype.kind in "iu":
+    if tensor.quantization is None or dtype.kind not in "iu":
         return np.ascontiguousarray(value, dtype)
     return tensor.quantization.quantize(np.nan_to_num(value), dtype)
 

@@ -1,0 +1,83 @@
+"""What a search for the fewest 16-bit operators is to reach, read from what the user says."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from vitrify.core.errors import UsageError
+from vitrify.tasks.agreement import METRICS, Metric
+
+FORM = re.compile(r"\s*([a-z0-9]+)\s*(?:>=|=|:)\s*([-+0-9.e]+)\s*")
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """The least value of a metric; ``budget_ms`` is the most time that ``target`` may take by its compiler's estimate.
+
+    ``metric`` empty: as good as the budget allows, by SQNR.
+    """
+
+    metric: str = ""
+    least: float = 0.0
+    budget_ms: float = 0.0
+    target: str = ""
+
+    @property
+    def is_asked(self) -> bool:
+        """True when there is something to reach."""
+        return bool(self.metric or self.budget_ms)
+
+    @property
+    def measure(self) -> Metric:
+        """The metric that candidates are compared by."""
+        return METRICS[self.metric or "sqnr"]
+
+    def __str__(self) -> str:
+        parts = [f"{self.metric} >= {self.measure.show(self.least)}"] if self.metric else []
+        return ", ".join([*parts, *([f"{self.budget_ms:g} ms on {self.target}"] if self.budget_ms else [])])
+
+
+def read_goal(quality: str = "", metric: str = "", max_drop: float | None = None, budget_ms: float | None = None,
+              target: str = "") -> Goal:
+    """Read ``sqnr>=35``, or a metric and how much of its best value may be lost, and a limit of time.
+
+    Raises:
+        UsageError: there is no such metric, or what belongs together is not given together.
+    """
+    if quality and metric:
+        raise UsageError.of("search.goal", "both --target-quality and --metric are given",
+                            help="give one of them: --target-quality 'sqnr>=35', or --metric top1 --max-drop 0.5")
+    if max_drop is not None and not metric:
+        raise UsageError.of("search.goal", "--max-drop is given without --metric", help=f"add --metric {_known()}")
+    if budget_ms is not None and (budget_ms <= 0 or not target):
+        raise UsageError.of("search.budget", "--budget-ms needs a time above 0 and a --target",
+                            help="for example --budget-ms 12 --target imx93")
+    name, least = metric, 0.0
+    if quality:
+        found = FORM.fullmatch(quality.lower())
+        if found is None:
+            raise UsageError.of("search.goal", f"--target-quality '{quality}' is not METRIC>=NUMBER",
+                                help="for example 'sqnr>=35'")
+        name, least = found[1], _number(found[2], quality)
+    if name and name not in METRICS:
+        raise UsageError.of("search.metric", f"there is no metric '{name}'", help=f"there are {_known()}")
+    if metric:
+        drop = 0.5 if max_drop is None else max_drop
+        if drop < 0:
+            raise UsageError.of("search.goal", f"--max-drop must not be below 0, got {drop:g}")
+        least = METRICS[metric].best - drop
+    if name and least > METRICS[name].best:
+        raise UsageError.of("search.goal", f"{name} is at most {METRICS[name].best:g}, {least:g} is asked for")
+    return Goal(metric=name, least=least, budget_ms=budget_ms or 0.0, target=target if budget_ms else "")
+
+
+def _number(text: str, whole: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise UsageError.of("search.goal", f"'{text}' in --target-quality '{whole}' is no number") from error
+
+
+def _known() -> str:
+    return ", ".join(METRICS)

@@ -1,0 +1,253 @@
+"""Searching for mixed precision, from the model and the goal to the recipe that reaches it.
+
+Two orders are looked into: by what each operator's rounding costs the outputs, and from the input on, where errors go
+through all that follows. Of the shorter set that does, parts that are not needed are left out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from vitrify.core.files import temporary_folder
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.progress import Reporter, Silent
+from vitrify.ir import Model
+from vitrify.pipeline.options import DataOptions
+from vitrify.pipeline.search.candidates import Candidates, Names, Task, Worth, latency, lay_out, with_wide
+from vitrify.pipeline.search.goal import Goal
+from vitrify.pipeline.search.narrowing import FINENESS, SHORTER, pruned, shortest
+from vitrify.pipeline.steps import quantize_model
+from vitrify.pipeline.widening import quantize_enough
+
+if TYPE_CHECKING:
+    from vitrify.pipeline.search.ordering import Step
+    from vitrify.quant import QuantizeResult, Recipe, Statistics
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+LOOKED_AT, COMPARED = 16, 4
+"""Samples that the float model runs on, and how many of them candidates are compared on, those with most signal."""
+
+COUNTED = 200
+"""Samples for a metric that counts them."""
+
+WORTH_IT = 1.0
+"""In the metric's unit: what all operators in 16 bits must win, where that is not enough, to be used."""
+
+
+class How(msgspec.Struct, frozen=True, kw_only=True):
+    """What is searched for and how: ``state`` is the file that keeps what was found, ``jobs`` the processes at once."""
+
+    goal: Goal = Goal()
+    state: Path | None = None
+    jobs: int = 1
+
+
+def quantize_well(model: Model, path: Path, statistics: Statistics, recipe: Recipe, data: DataOptions,
+                  how: How = How(), reporter: Reporter | None = None) -> tuple[QuantizeResult, Recipe]:
+    """Quantize a float model so that the goal is reached; returns the recipe that does, which asks for no search.
+
+    Args:
+        model: the float model.
+        path: its file.
+        statistics: what calibration saw.
+        recipe: what is quantized how, as far as the search leaves it.
+        data: the calibration samples.
+        how: the goal; without one, the recipe alone decides.
+        reporter: is told how far the search is.
+
+    Raises:
+        VitrifyError: as ``quantize_model``, or a candidate does not run.
+    """
+    if not how.goal.is_asked:
+        return quantize_enough(model, path, statistics, recipe, data)
+    with temporary_folder() as folder:
+        search = _Search(model, path, statistics, recipe, data, how, Path(folder), reporter or Silent())
+        return search.run()
+
+
+class _Search:
+    def __init__(self, model: Model, path: Path, statistics: Statistics, recipe: Recipe, data: DataOptions, how: How,
+                 folder: Path, reporter: Reporter) -> None:
+        self.model, self.path, self.statistics, self.recipe = model, path, statistics, recipe
+        self.goal, self.folder, self.reporter = how.goal, folder, reporter
+        self.steps: list[Step] = []
+        self.sets: list[Names] = []
+        self.samples, answers = _compared(model, path, data, how.goal)
+        lay_out(folder, path, statistics, self.samples, answers)
+        task = Task(folder=str(folder), recipe=recipe, goal=how.goal)
+        self.candidates = Candidates(task, how.state, self._key(answers), how.jobs, lambda n: reporter.advance(n, 0))
+
+    def _key(self, answers: Sequence[Mapping[str, Array]]) -> object:
+        """All that what a candidate is worth depends on."""
+        from vitrify.core.hashing import hash_file
+        from vitrify.pipeline.versions import code
+
+        return {"model": hash_file(self.path), "statistics": hash_file(self.folder / "statistics.npz"),
+                "recipe": msgspec.to_builtins(self.recipe), "metric": self.goal.measure.name, "code": code(),
+                "answers": [{k: v.tobytes().hex()[:4096] for k, v in a.items()} for a in answers[:2]]}
+
+    def run(self) -> tuple[QuantizeResult, Recipe]:
+        narrow = quantize_model(self.model, self.statistics, self.recipe)
+        try:
+            first = self._tried([()])[0]
+            chosen: Names = () if self._is_good(first) else self._chosen(narrow, first)
+            chosen, time = self._in_time(chosen)
+            worth = self._tried([chosen])[0]
+        finally:
+            self.candidates.close()
+        self.candidates.forget()
+        if not chosen:
+            return (narrow if self._is_good(first) else _told(narrow, self._unreached(first, first))), self.recipe
+        recipe = with_wide(self.recipe, chosen)
+        result = quantize_model(self.model, self.statistics, recipe)
+        return _told(result, self._found(first, worth, chosen, time)), recipe
+
+    def _chosen(self, narrow: QuantizeResult, first: Worth) -> Names:
+        """The operators that the goal takes, those needed most first."""
+        from vitrify.pipeline.search.ordering import order, rounding_costs
+
+        costs = rounding_costs(self.model, self.path, narrow.model, self.samples[0], self.folder, self.reporter.advance)
+        self.steps = order(self.model.main, costs)
+        self.sets = _growing([step.names for step in self.steps])
+        everything = self._everything()
+        if not self.sets or not everything:
+            return ()
+        if not self._is_good(whole := self._tried([everything])[0]):
+            won = (whole.quality - first.quality) * _unit(self.goal)
+            return everything if won >= WORTH_IT or self.goal.budget_ms else ()
+        found = shortest(self.sets, self._tried, self._is_good, self._guess(first))
+        chosen = everything if found is None else self.sets[found]
+        chosen = self._from_input(chosen, everything)
+        return pruned(self._ranked(chosen), self._tried, self._is_good)
+
+    def _from_input(self, chosen: Names, everything: Names) -> Names:
+        """Return a shorter set of all operators up to some place, if one does; else the one that is known."""
+        sets = [everything[:count] for count in range(1, len(everything) + 1)]
+        most = int(SHORTER * len(chosen))
+        if most < 1 or not self._is_good(self._tried([sets[most - 1]])[0]):
+            return chosen
+        found = shortest(sets[:most], self._tried, self._is_good, upper=most - 1)
+        return chosen if found is None else sets[found]
+
+    def _everything(self) -> Names:
+        """All operators that 16 bits can do something for, in the file's order."""
+        named = {name for step in self.steps for name in step.names}
+        return tuple(dict.fromkeys(node.name for node in self.model.main if node.name in named))
+
+    def _guess(self, first: Worth) -> int | None:
+        """The step at which the rounding that is left should be little enough, for a goal in decibels."""
+        if self.goal.measure.name != "sqnr":
+            return None
+        noise, allowed = 10 ** (-first.quality / 10), 10 ** (-self.goal.least / 10)
+        for number, step in enumerate(self.steps):
+            noise -= step.gain
+            if noise <= allowed:
+                return number
+        return None
+
+    def _in_time(self, chosen: Names) -> tuple[Names, float | None]:
+        """Return as many of the operators, those needed most, as the budget allows, and the time that they take."""
+        if not self.goal.budget_ms:
+            return chosen, None
+        times: dict[int, float | None] = {}
+
+        def time(count: int) -> float | None:
+            if count not in times:
+                self.reporter.advance(self.candidates.evaluated + len(times), 0)
+                recipe = with_wide(self.recipe, ranked[:count])
+                made = quantize_model(self.model, self.statistics, recipe)
+                times[count] = latency(made.model, self.goal.target, self.folder)
+            return times[count]
+
+        ranked = self._ranked(chosen)
+        last = time(len(ranked))
+        if last is None or last <= self.goal.budget_ms:
+            return chosen, last
+        low, high = 0, len(ranked)
+        while high - low > max(1, len(ranked) // FINENESS):
+            middle = (low + high) // 2
+            value = time(middle)
+            low, high = (middle, high) if value is not None and value <= self.goal.budget_ms else (low, middle)
+        return ranked[:low], time(low)
+
+    def _ranked(self, chosen: Names) -> Names:
+        """The chosen operators, those that gain most first."""
+        wanted = set(chosen)
+        ranked = [name for step in self.steps for name in step.names if name in wanted]
+        return tuple(dict.fromkeys([*ranked, *chosen]))
+
+    def _tried(self, sets: Sequence[Names]) -> list[Worth]:
+        return self.candidates.worth(sets)
+
+    def _is_good(self, worth: Worth) -> bool:
+        """True when the goal is reached; with a budget alone it never is: the best is looked for."""
+        return bool(self.goal.metric) and worth.quality >= self.goal.least
+
+    def _unreached(self, first: Worth, got: Worth) -> Finding:
+        show = self.goal.measure.show
+        limit = f" within {self.goal.budget_ms:g} ms on {self.goal.target}" if self.goal.budget_ms else ""
+        return Finding(
+            code="quant.unreached", severity=Severity.WARNING,
+            headline=f"{self.goal.measure.name} is {show(got.quality)}"
+                     + (f", {show(self.goal.least)} was asked for" if self.goal.metric else "")
+                     + f"; 16-bit activations win nothing more{limit}",
+            why="what is lost is lost in the 8-bit weights, or in operators that have no 16-bit kernel" if not limit
+                else "the compiler's estimate for more of them is above the budget")
+
+    def _found(self, first: Worth, worth: Worth, chosen: Names, time: float | None) -> Finding:
+        show = self.goal.measure.show
+        short = "" if self._is_good(worth) or not self.goal.metric else f"; {show(self.goal.least)} was asked for"
+        cost = "" if time is None else f", {time:.2f} ms on {self.goal.target} by the compiler's estimate"
+        names = ", ".join(f"'{name}'" for name in chosen[:5]) + (f" and {len(chosen) - 5} more" if len(chosen) > 5
+                                                                 else "")
+        again = f", {self.candidates.reused} taken from before" if self.candidates.reused else ""
+        return Finding(
+            code="quant.mixed", severity=Severity.INFO if not short else Severity.WARNING, where=names,
+            headline=f"{worth.wide} of {worth.nodes} operators compute with 16-bit activations: "
+                     f"{self.goal.measure.name} is {show(worth.quality)} instead of {show(first.quality)}{cost}{short}",
+            why=f"{self.candidates.evaluated} candidates were compared on {len(self.samples)} samples{again}",
+            help="--save-recipe FILE keeps the choice, so that it need not be searched for again")
+
+
+def _compared(model: Model, path: Path, data: DataOptions,
+              goal: Goal) -> tuple[list[Mapping[str, Array]], list[Mapping[str, Array]]]:
+    """The samples that candidates are compared on, and the float model's answers to them."""
+    from vitrify import runtimes
+    from vitrify.data.binding import identity_interface
+
+    most = COUNTED if goal.measure.is_share else LOOKED_AT
+    samples = list(data.open(model.interface or identity_interface(model), most).walk(skipped=[]))
+    with runtimes.open(path) as opened:
+        answers = [opened.run(sample) for sample in samples]
+    if goal.measure.is_share:
+        return list(samples), list(answers)
+    energy = [sum(float(np.square(v.astype(np.float64)).sum()) for v in a.values() if v.dtype.kind == "f")
+              for a in answers]
+    loudest = sorted(sorted(range(len(samples)), key=lambda i: -energy[i])[:COMPARED])
+    return [samples[i] for i in loudest], [answers[i] for i in loudest]
+
+
+def _growing(steps: Sequence[Names]) -> list[Names]:
+    """Sets that grow by a step each, the first operators first."""
+    sets: list[Names] = []
+    for names in steps:
+        sets.append((*(sets[-1] if sets else ()), *names))
+    return sets
+
+
+def _unit(goal: Goal) -> float:
+    """What turns a metric's difference into the unit of WORTH_IT."""
+    return 100.0 if not goal.measure.unit else 1.0
+
+
+def _told(result: QuantizeResult, finding: Finding) -> QuantizeResult:
+    from dataclasses import replace
+
+    return replace(result, findings=(*result.findings, finding))
+
