@@ -132,3 +132,19 @@ def test_arithmetic_that_int8_cannot_hold_moves_to_the_host(tmp_path: Path) -> N
     assert sqnr(wanted[:, :, 4:], found[:, :, 4:]) > 30
     again = read_bytes(bytes(to_bytes(result.model)))
     assert np.array_equal(next(iter(run(again, sample).values())), found)
+
+
+def test_parts_are_scaled_to_one_range_where_one_output_is_wanted(tmp_path: Path) -> None:
+    net = Net(1, 8, 8, 3)
+    model = net.model(transposed(net))
+    result = quantize(model, statistics_of(model, tmp_path), Recipe(outputs="normalize"))
+    assert len(result.model.main.outputs) == 1
+    assert result.model.interface is not None
+    assert result.model.interface.host is not None
+    assert [s.operator for s in result.model.interface.host.steps] == ["MUL"]
+    sample = noise(model)[0]
+    (wanted,), (found,) = run(model, sample, "fast").values(), run(result.model, sample).values()
+    assert sqnr(wanted[:, 4:], found[:, 4:]) > 25
+    assert sqnr(wanted[:, :4], found[:, :4]) > 25
+    again = read_bytes(bytes(to_bytes(result.model)))
+    assert np.array_equal(next(iter(run(again, sample).values())), found)

@@ -36,6 +36,7 @@ class Outputs(Enum):
     """What becomes of an output that joins parts of very different range."""
 
     SPLIT = "split"
+    NORMALIZE = "normalize"
     KEEP = "keep"
 
 
@@ -100,7 +101,8 @@ PrepareOption = Annotated[list[str], Option(
 SeedOption = Annotated[int, Option("--seed", help="Seed of random values.")]
 IoOption = Annotated[Integer, Option("--io", help="Element type of the file's inputs and outputs.")]
 OutputsOption = Annotated[Outputs, Option(
-    "--outputs", help="split: an output that joins parts of very different range becomes several. keep: it stays one.")]
+    "--outputs", help="split: an output that joins parts of very different range becomes several. "
+                 "normalize: its parts are scaled to -1..1, and back by what runs the file. keep: it stays one.")]
 CalibratorOption = Annotated[Calibrator | None, Option(
     "--calibrator", help="How ranges are taken (default: as the recipe says).")]
 LeastDbOption = Annotated[float | None, Option(

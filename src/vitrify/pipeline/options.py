@@ -179,7 +179,7 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of the quantizer besides its recipe."""
 
     io: Literal["int8", "uint8", "int16"] = "int8"
-    outputs: Literal["split", "keep"] = "split"
+    outputs: Literal["split", "normalize", "keep"] = "split"
     calibrator: str | None = None
     least_db: float | None = None
     recipe: Path | None = None

@@ -84,7 +84,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     statistics, fixed = (statistics, {}) if recipe.input_type == "int16" else \
         pixel_inputs(made, statistics, ledger)
     before = len(graph)
-    known = _write_quotients(graph, statistics, recipe, ledger, kept)
+    known = _write_quotients(graph, statistics, recipe, ledger, kept) | split.known
     parted = set[Node]()
     if recipe.norms == "int16":
         ranges, parted = part_roots(graph, natural_ranges(graph, statistics, recipe, known=known))

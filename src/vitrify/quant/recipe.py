@@ -82,7 +82,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     norms: ``int16`` lets normalizations, and the sums of layers that they read, compute with 16 bits where the products
         with weights do not; ``int8`` does not.
     input_type, output_type: the element type of the file's own inputs and outputs.
-    outputs: ``split`` takes outputs that join parts of very different range apart; ``keep`` leaves them.
+    outputs: ``split`` takes outputs that join parts of very different range apart; ``normalize`` scales the parts to
+        -1..1 and keeps one output, which is to be multiplied by the factors in the metadata; ``keep`` leaves them.
     split_levels: an output is taken apart when a part would be left with fewer of the 256 levels.
     score_error: the most that a score above 0.25 of a detector may be off on the calibration samples. Where 8 bits are
         further off, ``wide_until`` is chosen so that fewer operators than all compute in 16 bits, if that is enough.
@@ -110,7 +111,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     norms: Activations = "int16"
     input_type: IoType = "int8"
     output_type: IoType = "int8"
-    outputs: Literal["split", "keep"] = "split"
+    outputs: Literal["split", "normalize", "keep"] = "split"
     split_levels: int = 32
     score_error: float = 0.02
     sequences: Literal["whole", "steps"] = "whole"

@@ -15,11 +15,13 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import counted
 from vitrify.data.binding import identity_interface
 from vitrify.ir import DType, Graph, Interface, Ledger, LedgerEntry, Model, Node, OutputBinding, Part, Tensor
+from vitrify.ir.host import HostConstant
 from vitrify.ops import Concatenation, Div, Reshape, Transpose
 from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.outputs.conflicts import Conflict, collisions, constant_findings, find_conflicts
 from vitrify.quant.outputs.hosting import give_out
 from vitrify.quant.outputs.joins import Join, axis_after, fewest_levels, find_join, parts_of, reshaped_axis
+from vitrify.quant.outputs.normalizing import multiplying, normalize
 from vitrify.quant.outputs.tails import Tail, exacting, find_tails, must_leave
 from vitrify.quant.planning import natural_ranges
 from vitrify.quant.reach import divisor_of
@@ -37,13 +39,14 @@ class Split:
     """What came of taking the outputs apart.
 
     ``fine`` holds the layers whose outputs the host computes with, ``conflicts`` all parts with few levels, ``solved``
-    what was done about joins and cuts before outputs, by their name.
+    what was done about joins and cuts before outputs, by their name, ``known`` the ranges of tensors that are new.
     """
 
     findings: list[Finding]
     fine: frozenset[Node] = frozenset()
     conflicts: list[Conflict] = field(default_factory=list)
     solved: dict[str, str] = field(default_factory=dict)
+    known: dict[Tensor, Range] = field(default_factory=dict)
 
 
 @dataclass
@@ -57,6 +60,8 @@ class _Work:
     tails: list[Tail] = field(default_factory=list)
     parted: int = 0
     solved: dict[str, str] = field(default_factory=dict)
+    known: dict[Tensor, Range] = field(default_factory=dict)
+    factors: dict[int, HostConstant] = field(default_factory=dict)
 
     @property
     def may_host(self) -> bool:
@@ -77,11 +82,14 @@ def split_outputs(model: Model, statistics: Statistics, recipe: Recipe, ledger: 
     before = len(graph)
     conflicts = find_conflicts(graph, work.ranges, statistics, recipe.split_levels)
     work.findings += constant_findings(graph, work.ranges)
-    for tail in find_tails(graph):
-        _look_at(work, tail)
-    if work.tails:
+    tails = find_tails(graph)
+    normalizes = recipe.outputs == "normalize" and work.may_host and not any(map(must_leave, tails))
+    for tail in tails:
+        _look_at(work, tail, normalizes)
+    if work.tails or work.factors:
         interface = model.interface or identity_interface(model)
-        model.interface = msgspec.structs.replace(interface, host=give_out(model, work.tails))
+        host = give_out(model, work.tails) if work.tails else multiplying(work.factors, len(graph.outputs))
+        model.interface = msgspec.structs.replace(interface, host=host)
     graph.remove_dead()
     if work.parted:
         ledger.add(LedgerEntry(name=PASS, summary="outputs of mixed range taken apart, a scale each",
@@ -91,13 +99,18 @@ def split_outputs(model: Model, statistics: Statistics, recipe: Recipe, ledger: 
         ledger.add(LedgerEntry(name="host-tail", summary="last arithmetic moved behind the file's outputs, in float",
                                changes=moved, nodes_before=before, nodes_after=len(graph)))
     fine = frozenset(n for t in work.tails for n in exacting(t)) if recipe.host_bits == 16 else frozenset()
-    return Split(work.findings, fine & set(graph), conflicts, work.solved)
+    return Split(work.findings, fine & set(graph), conflicts, work.solved, work.known)
 
 
-def _look_at(work: _Work, tail: Tail) -> None:
+def _look_at(work: _Work, tail: Tail, normalizes: bool) -> None:
     """Take the outputs of one tail apart if its parts collide, or move it to the host if int8 cannot hold it."""
     found = collisions(tail, work.ranges, work.recipe.split_levels)
     if not found and not must_leave(tail) and not _divides_by_nothing(work, tail):
+        return
+    if normalizes and found and _normalize(work, tail):
+        work.solved |= {str(n.origin) if n.origin.sources else n.name: "parts scaled to -1..1" for n in tail.nodes}
+        work.findings.append(_finding(tail, found, work.ranges, "its parts were scaled to -1..1, and are multiplied "
+                                      "back when Vitrify runs the file"))
         return
     hosted = work.may_host and tail.is_movable and (not found or (tail.computes and tail.is_light))
     parts = 0
@@ -120,6 +133,19 @@ def _look_at(work: _Work, tail: Tail) -> None:
         work.findings.append(_finding(tail, found, work.ranges, done))
     elif hosted:
         work.findings.append(_hosted(tail, done))
+
+
+def _normalize(work: _Work, tail: Tail) -> bool:
+    """Scale the parts of the tail's outputs; False when one is not joined."""
+    for position, output in enumerate(work.model.main.outputs):
+        if output not in tail.outputs:
+            continue
+        made = normalize(work.model.main, output, work.ranges)
+        if made is None:
+            return False
+        work.factors[position] = made[0]
+        work.known |= made[1]
+    return True
 
 
 def _divides_by_nothing(work: _Work, tail: Tail) -> bool:
