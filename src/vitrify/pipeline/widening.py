@@ -17,7 +17,7 @@ from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import Model
 from vitrify.pipeline.options import DataOptions
-from vitrify.pipeline.scores import FOUND, MARGIN, ScoreJudge, scores_of
+from vitrify.pipeline.scores import FOUND, MARGIN, Off, ScoreJudge, scores_of
 from vitrify.pipeline.steps import quantize_model
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def quantize_enough(model: Model, path: Path, statistics: Statistics, recipe: Re
 
 def _score_well(result: QuantizeResult, model: Model, statistics: Statistics, recipe: Recipe,
                 data: DataOptions) -> tuple[QuantizeResult, Recipe]:
-    """Let operators of a detector compute in 16 bits until its scores are as near as ``recipe.score_error`` asks."""
+    """Let operators of a detector compute in 16 bits until scores and boxes are as near as ``score_error`` asks."""
     from vitrify.data.binding import identity_interface
 
     names = scores_of(result, model) if recipe.score_error else []
@@ -77,25 +77,26 @@ def _score_well(result: QuantizeResult, model: Model, statistics: Statistics, re
     with temporary_folder() as folder:
         samples = list(data.open(model.interface or identity_interface(model), SCORES_LOOKED_AT).walk(skipped=[]))
         judge = ScoreJudge(model, names, samples, Path(folder))
-        asked, first = recipe.score_error * MARGIN, judge.error(result)
-        if not judge.finds or first <= asked:
+        first = judge.off(result)
+        if not judge.finds or first.share(recipe.score_error) <= MARGIN:
             return result, recipe
         order = _places(model, result)
         low, high = 0, len(order) - 1
-        best: tuple[QuantizeResult, Recipe, float] | None = None
+        best: tuple[QuantizeResult, Recipe, Off] | None = None
         at = high
         while best is None or high - low > len(order) // SCORE_FINENESS:
             wider = msgspec.structs.replace(recipe, wide_until=order[at])
             candidate = quantize_model(model, statistics, wider)
-            error = judge.error(candidate)
-            if error <= asked or best is None:
-                best, high = (candidate, wider, error), at
+            off = judge.off(candidate)
+            enough = off.share(recipe.score_error) <= MARGIN
+            if enough or best is None:
+                best, high = (candidate, wider, off), at
             else:
                 low = at + 1
-            if error > asked and at == len(order) - 1:
+            if not enough and at == len(order) - 1:
                 break                                   # all in 16 bits is not enough: as good as it gets
             at = (low + high) // 2
-    if best[2] >= first:
+    if best[2].share(recipe.score_error) >= first.share(recipe.score_error):
         return result, recipe
     return _with(best[0], _scored(best[0], best[1], first, best[2])), best[1]
 
@@ -106,13 +107,13 @@ def _places(model: Model, made: QuantizeResult) -> list[str]:
     return list(dict.fromkeys(node.name for node in model.main if node.name in kept))
 
 
-def _scored(result: QuantizeResult, recipe: Recipe, before: float, after: float) -> Finding:
+def _scored(result: QuantizeResult, recipe: Recipe, before: Off, after: Off) -> Finding:
     wide, nodes = len(result.plan.wide), len(result.model.main)
     return Finding(
         code="quant.scores", severity=Severity.WARNING, where=f"everything up to '{recipe.wide_until}'",
-        headline=f"{wide} of {nodes} operators compute with 16-bit activations: scores above {FOUND} are within "
-                 f"{after:.3f} on the samples, instead of {before:.3f}",
-        why=f"score_error = {recipe.score_error:g} was asked for; other pictures may be a little further off",
+        headline=f"{wide} of {nodes} operators compute with 16-bit activations: of what scores above {FOUND} on "
+                 f"the samples, {after}",
+        why=f"score_error = {recipe.score_error:g} was asked for, and a pixel; all in 8 bits, {before}",
         help="an Ethos-U65 computes with 16 bits at about half the speed; score_error = 0 in the recipe keeps all in "
              "8 bits")
 
