@@ -108,7 +108,7 @@ def _minimum(draw: Draw) -> None:
 
 
 def _comparison(name: str, kind: type[Operator]) -> None:
-    @drawn(name, "int8", "uint8")
+    @drawn(name, "int8", "uint8", "int16")
     def compare(draw: Draw) -> None:
         first, second = draw.pair()
         q = draw.affine(draw.scale(1e-3, 0.9))
@@ -171,8 +171,8 @@ _table("LOGISTIC", ops.Logistic, "int8", "int16", "uint8",
 _table("TANH", ops.Tanh, "int8", "int16", "uint8",
        fixed={"int8": (1 / 128, 0), "int16": (1 / 32768, 0), "uint8": (1 / 128, 128)})
 _table("ELU", ops.Elu, "int8")
-_table("GELU", ops.Gelu(), "int8")
-_table("GELU (tanh)", ops.Gelu(approximate=True), "int8")
+_table("GELU", ops.Gelu(), *BOTH)
+_table("GELU (tanh)", ops.Gelu(approximate=True), *BOTH)
 _table("EXP", ops.Exp, "int8", "int16", output=(0.5, 200))
 _table("LOG", ops.Log, "int8", "int16", output=(2, 12))
 

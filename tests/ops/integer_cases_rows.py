@@ -223,7 +223,7 @@ def _depth_to_space(draw: Draw, q: Quantization) -> None:
     draw.node(ops.DepthToSpace(block_size=2), [draw.x(shape, q)], q)
 
 
-@_move("SPACE_TO_BATCH_ND", "int8")
+@_move("SPACE_TO_BATCH_ND")
 def _space_to_batch(draw: Draw, q: Quantization) -> None:
     pads = draw.rng.integers(0, 3, (2, 2)).astype(np.int32)
     height, width = (2 * draw.size(4, 2) + int(pads[i].sum()) % 2 for i in range(2))
@@ -231,7 +231,7 @@ def _space_to_batch(draw: Draw, q: Quantization) -> None:
     draw.node(ops.SpaceToBatchND(), [x, draw.ints(2, 2), draw.constant(pads)], q)
 
 
-@_move("BATCH_TO_SPACE_ND", "int8")
+@_move("BATCH_TO_SPACE_ND")
 def _batch_to_space(draw: Draw, q: Quantization) -> None:
     x = draw.x((4 * draw.size(2), draw.size(4, 2), draw.size(4, 2), draw.size(3)), q)
     crops = draw.constant(draw.rng.integers(0, 2, (2, 2)), dtype=np.int32)

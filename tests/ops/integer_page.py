@@ -45,6 +45,9 @@ with runtimes.open("model.tflite", kernels="numpy") as runtime:
 - **DEPTHWISE_CONV_2D** of int8 without a bias kills the process in the optimized kernel; **CONV_2D** without one is
   refused by the reference kernel. A bias of zeros costs nothing.
 - **DEPTHWISE_CONV_2D** with 4-bit weights runs in an optimized kernel even where reference kernels are asked for.
+- **LESS**, **GREATER** and their kin of int16 compare the steps and pass over the scales, so that both inputs need the
+  same one; **EQUAL** does not. Numpy does as they do.
+- **PRELU** of int16 gives wrong values below zero in all kernels; numpy gives the right ones.
 - **LOGISTIC** and **TANH** of int16 round worse in the optimized kernels when the scale is one that needs no factor.
 - **DIV** is wrong in all kernels where a quotient is small: where the steps have to be shifted right by more than 31
   bits, the shift is undefined in C++ and any step may come out. The cases here keep away from it; numpy gives the right

@@ -104,8 +104,13 @@ def divide(call: Call) -> list[Array]:
 
 @integer_kernel(logic.Less, logic.LessEqual, logic.Greater, logic.GreaterEqual, logic.Equal, logic.NotEqual)
 def compare(call: Call) -> list[Array]:
-    """Compare both inputs on a common fixed-point scale, 2**-8 of a unit."""
+    """Compare both inputs on a common fixed-point scale, 2**-8 of a unit.
+
+    Which of 16-bit steps is larger, the kernels say from the steps alone.
+    """
     op = call.node.op
     assert isinstance(op, logic.Comparison)
+    if call.array(0).dtype == np.int16 and not isinstance(op, logic.Equal | logic.NotEqual):
+        return [np.asarray(op.compute(call.array(0), call.array(1)))]
     a, b = (multiply(call.shifted(i) << 8, quantize_multiplier(float(call.affine(i).scale))) for i in range(2))
     return [np.asarray(op.compute(a, b))]
