@@ -160,9 +160,12 @@ def data_options(path: Path | None, samples: str | None, random: bool, seed: int
         path=path, samples=parse_samples(samples), enough=samples == AUTO, random=random, seed=seed,
         fit=(fit or Fit.STRETCH).value, color=(color or Color.RGB).value, mean=parse_numbers("--mean", mean or "0"),
         std=parse_numbers("--std", std or "1"), prepare=parse_prepare(prepare), told=told)
-    if prepare:
-        options.how()
-    return options
+    if not prepare:
+        return options
+    from msgspec import structs
+
+    how = options.how()
+    return structs.replace(options, prepare={name: getattr(how, name) for name in options.prepare})
 
 
 def parse_samples(text: str | None) -> int | None:
