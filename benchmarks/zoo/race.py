@@ -3,7 +3,8 @@
     python benchmarks/zoo/race.py [--models NAME ...] [--tools NAME ...] [--runs N] [--again]
 
 A peer's result is kept under .cache/bench/zoo, by its requirements and the model's content, and measured once:
-TensorFlow takes minutes a model. Vitrify is measured anew each time. Afterwards docs/benchmarks.md is written.
+TensorFlow takes minutes a model. Vitrify is measured anew each time, and right before and after a peer. Afterwards
+docs/benchmarks.md is written; ``--page`` writes it from what is kept.
 """
 
 from __future__ import annotations
@@ -108,25 +109,32 @@ def looked_at(file: Path) -> dict[str, Any]:
 
 
 def kept(tool: str, entry: Entry) -> Path:
-    """Where the result of a peer is kept."""
+    """Where the result of a tool is kept."""
     asked = tomllib.loads((ROOT / "benchmarks" / "peers.toml").read_text()).get(ENVIRONMENTS.get(tool, tool))
-    stamp = hashlib.sha256(json.dumps([REVISIONS[tool], asked]).encode() + entry.onnx.read_bytes()).hexdigest()[:16]
+    asked_of = json.dumps([REVISIONS.get(tool, 0), asked]).encode()
+    stamp = hashlib.sha256(asked_of + entry.onnx.read_bytes()).hexdigest()[:16]
     return RESULTS / f"{tool}-{entry.name}-{stamp}.json"
 
 
 def raced(tool: str, entry: Entry, runs: int, again: bool) -> Outcome:
     """Return what a tool does with a model: the median of ``runs`` for Vitrify, one run or the kept one for a peer."""
-    if tool == OURS:
+    path = kept(tool, entry)
+    if tool == OURS and again:
         results = [once(tool, entry) for _ in range(runs)]
         middle = statistics.median(r.cpu_seconds for r in results)
-        return Outcome(**{**asdict(results[-1]), "cpu_seconds": middle, "peak_mb": max(r.peak_mb for r in results)})
-    path = kept(tool, entry)
-    if again or not path.exists():
+        result = replace(results[-1], cpu_seconds=middle, peak_mb=max(r.peak_mb for r in results))
+        keep(path, result)
+    elif again or not path.exists():
         before, result, after = once(OURS, entry), once(tool, entry), once(OURS, entry)
         result = replace(result, beside=round((before.cpu_seconds + after.cpu_seconds) / 2, 3))
-        path.with_suffix(".part").write_text(json.dumps(asdict(result)))
-        os.replace(path.with_suffix(".part"), path)
+        keep(path, result)
     return Outcome(**json.loads(path.read_text()))
+
+
+def keep(path: Path, outcome: Outcome) -> None:
+    """Write an outcome, whole or not at all."""
+    path.with_suffix(".part").write_text(json.dumps(asdict(outcome)))
+    os.replace(path.with_suffix(".part"), path)
 
 
 def main() -> int:
@@ -137,6 +145,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--again", action="store_true", help="measure the peers anew")
     parser.add_argument("--kept", action="store_true", help="measure no peer: show the results there are")
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the page from what is kept")
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     present = [e for e in entries(arguments.models) if e.onnx.exists()]
@@ -145,9 +154,10 @@ def main() -> int:
     outcomes = []
     for entry in present:
         for tool in arguments.tools:
-            if arguments.kept and tool != OURS and not kept(tool, entry).exists():
+            if (arguments.page or (arguments.kept and tool != OURS)) and not kept(tool, entry).exists():
                 continue
-            outcome = raced(tool, entry, arguments.runs, arguments.again)
+            anew = not arguments.page if tool == OURS else arguments.again
+            outcome = raced(tool, entry, arguments.runs, anew)
             outcomes.append(outcome)
             print(f"{entry.name:24} {tool:20} {outcome.cpu_seconds:8.2f} s {outcome.peak_mb:7.0f} MB "
                   f"{outcome.operators:5} ops {outcome.transposes:4} transposes  {outcome.reason}", flush=True)
