@@ -34,8 +34,8 @@ def write_page(outcomes: Sequence[Any], limit: int) -> None:
              "the whole process from its start: CPU seconds of all its threads and children, and the peak of resident "
              "memory. litert-torch builds the module in the same process, as its users do; making its random weights "
              "is not counted. Each tool runs with its defaults, in an environment of its own, activated. `make zoo` "
-             "and then `python benchmarks/zoo/race.py` measure and write this page. A peer's figure is of one run and "
-             "kept; Vitrify's own column is the median of its runs, and the ratios are to its runs right before and "
+             "and then `make bench-zoo` measure and write this section. A peer's figure is of one run and "
+             "kept; Vitrify's own column is the median of its runs, and ratios are to its runs right before and "
              f"after the peer's. A tool is stopped after {limit} CPU seconds.", "",
              f"Measured on {machine()}: Vitrify {vitrify.__version__}, {versions(peers)}. A file counts only when "
              "LiteRT loads and allocates it; whether a peer's file computes the right values is not looked at.", "",
