@@ -79,16 +79,16 @@ def drawn(entry: Entry, count: int) -> list[Arrays]:
     return made
 
 
-def float_file(entry: Entry, folder: Path) -> tuple[Model, Path]:
-    """Convert a model and bring it into integer forms, as `vitrify quantize` does."""
+def float_file(entry: Entry, folder: Path, steps: bool = False) -> tuple[Model, Path]:
+    """Convert a model and bring it into integer forms, as `vitrify quantize` does; ``steps`` writes LSTMs out."""
     from vitrify import tflite
     from vitrify.core.progress import Silent
     from vitrify.passes import to_integer_forms
     from vitrify.pipeline.convert import ConvertOptions, float_model
 
     model, ledger = float_model(entry.onnx, ConvertOptions(), Silent())
-    to_integer_forms(model, ledger)
-    path = folder / "float.tflite"
+    to_integer_forms(model, ledger, steps=steps)
+    path = folder / f"float{'_steps' * steps}.tflite"
     tflite.write(model, path)
     return tflite.read(path), path
 
@@ -100,7 +100,7 @@ def calibrated(entry: Entry, model: Model, path: Path, folder: Path) -> Statisti
     from vitrify.quant import Recipe
     from vitrify.runtimes.litert.calibrate import calibrate
 
-    data = folder / "samples"
+    data = folder / f"samples of {path.stem}"
     data.mkdir()
     for number, sample in enumerate(drawn(entry, CALIBRATED // 2 if is_heavy(model) else CALIBRATED)):
         np.savez(data / f"{number}.npz", **sample)
@@ -194,6 +194,9 @@ def compiled(model: Model, target: str, output: Path) -> dict[str, Any]:
 
 def work(entry: Entry, widths: list[str], target: str) -> list[Row]:
     """Do all of one model, in this process."""
+    from vitrify.ops import UnidirectionalSequenceLSTM
+    from vitrify.quant import Recipe
+
     rows = [Row(entry.name, width) for width in widths]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -205,6 +208,9 @@ def work(entry: Entry, widths: list[str], target: str) -> list[Row]:
             return [Row(entry.name, w, "refused", [line(f) for f in error.findings]) for w in widths]
         for row in rows:
             try:
+                if Recipe(activations=row.width).in_steps and model.main.nodes_of(UnidirectionalSequenceLSTM):
+                    model, path = float_file(entry, folder, steps=True)
+                    statistics = calibrated(entry, model, path, folder)
                 quantized(row, entry, model, statistics, wanted, folder, target)
             except VitrifyError as error:
                 row.outcome, row.reasons = "refused", [line(f) for f in error.findings]

@@ -106,7 +106,7 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
         given.require("calibration")
     source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values, trust=trust)
     chosen = recipe or quant.Recipe()
-    to_integer_forms(source := copy_model(source), steps=chosen.sequences == "steps")
+    to_integer_forms(source := copy_model(source), steps=chosen.in_steps)
     with temporary_folder() as folder:
         path = folder / "float.tflite"
         given = given if feed is None else structs.replace(given, feed=_feed(feed, folder / "kept", given))

@@ -78,6 +78,13 @@ def test_the_recipe_chooses_the_form(form: str, kind: str) -> None:
     assert parse_recipe(format_recipe(Recipe(sequences=form))).sequences == form    # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("recipe", "steps"), [
+    (Recipe(), False), (Recipe(activations="int16"), True), (Recipe(sequences="steps"), True),
+    (Recipe(activations="int16", sequences="whole"), False)])
+def test_sixteen_bits_go_step_by_step(recipe: Recipe, steps: bool) -> None:
+    assert recipe.in_steps == steps
+
+
 def test_cells_that_were_not_seen_are_asked_for(tmp_path: Path) -> None:
     model = one(Net(1, STEPS, DEPTH))
     statistics = statistics_of(model, tmp_path)

@@ -149,7 +149,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
     quantization.goal()
     with temporary_folder() as folder, shared_child():
         model, ledger = float_model(source, conversion, reporter)
-        to_integer_forms(model, ledger, steps=recipe.sequences == "steps")
+        to_integer_forms(model, ledger, steps=recipe.in_steps)
         told = [*import_findings(model), *data.findings(model.interface or identity_interface(model))]
         between = Path(folder) / f"{source.stem}_float.tflite"
         tflite.write(model, between)

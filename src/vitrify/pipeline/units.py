@@ -145,7 +145,7 @@ def _convert(build: Build) -> None:
     with build.stage("optimize") as stage:
         known = len(import_findings(model))
         ledger = to_integer_forms(model, optimize_model(model, options.conversion),
-                                  steps=options.quantization.effective().sequences == "steps")
+                                  steps=options.quantization.effective().in_steps)
         stage.findings = import_findings(model)[known:]
         run.record.ledger = ledger_rows(ledger)
         stage.text = f"{sum(map(len, model.graphs))} nodes"
@@ -362,7 +362,7 @@ EXPORT = Unit("export", ("export",), artifacts=(EXPORTED,), work=_export,
 CONVERT = Unit("convert", ("import", "optimize", "write float"), artifacts=("float",),
                sections=("ledger", "float_model"), work=_convert,
                key=lambda b: [b.run.record.input_hashes["model"], msgspec.to_builtins(b.options.conversion),
-                              b.options.quantization.effective().sequences])
+                              b.options.quantization.effective().in_steps])
 TAKE = Unit("take", ("import",), artifacts=("int8",), sections=("int8_model",), work=_take,
             key=lambda b: b.run.record.input_hashes["model"])
 KEEP = Unit("keep", ("import", "optimize", "write int8"), artifacts=("int8",),

@@ -88,8 +88,9 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     score_error: the most that a score above 0.25 of a detector may be off on the calibration samples. Where 8 bits are
         further off, ``wide_until`` is chosen so that fewer operators than all compute in 16 bits, if that is enough.
         0: not asked.
-    sequences: ``whole`` keeps an LSTM one operator, with 16-bit cells; ``steps`` writes it out step by step, with 8-bit
-        cells, which an NPU computes in about half the time.
+    sequences: ``whole`` keeps an LSTM one operator, with 8-bit input and output and 16-bit cells; ``steps`` writes it
+        out step by step, all in the width of ``activations``, which in 8 bits takes an NPU about half the time;
+        ``auto`` is whole in 8 bits, and in steps where ``activations`` are ``int16``.
     host_bits: of the outputs that the host computes with, as it does to decode boxes; their last layers compute with
         activations of as many bits.
     rounding: ``compensated`` rounds the weights of a layer so that their errors cancel in its output, as far as the
@@ -114,7 +115,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     outputs: Literal["split", "normalize", "keep"] = "split"
     split_levels: int = 32
     score_error: float = 0.02
-    sequences: Literal["whole", "steps"] = "whole"
+    sequences: Literal["auto", "whole", "steps"] = "auto"
     host_bits: Literal[8, 16] = 16
     effort: Effort = "balanced"
     rounding: Rounding = "compensated"
@@ -138,6 +139,11 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                                 f"{self.rounding_inputs}")
         if not 1 <= self.split_levels <= 256:
             raise UsageError.of("recipe.split_levels", f"split_levels must be in 1..256, got {self.split_levels}")
+
+    @property
+    def in_steps(self) -> bool:
+        """True when LSTMs are written out step by step."""
+        return self.sequences == "steps" or (self.sequences == "auto" and self.activations == "int16")
 
     def override(self, names: tuple[str, ...], operator: str) -> Override:
         """Return what holds for a node: the overrides that match, later ones first."""
