@@ -66,7 +66,7 @@ def ours(effort: str) -> Callable[[Task], Outcome]:
         for k, sample in enumerate(task.calibration):
             np.savez(data / f"{k:03}.npz", **sample)
         done = measure([VITRIFY, "quantize", str(task.subject.onnx), *task.shapes, "--data", str(data), "-o",
-                        str(output), "--json"], task.work, SECONDS)
+                        str(output), "--effort", effort, "--json"], task.work, SECONDS)
         if not output.exists():
             return Outcome(name, task.subject.name, done.cpu_seconds, reason=told(done))
         got = files.run(output, task.held_out)

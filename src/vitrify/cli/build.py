@@ -22,6 +22,7 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
           value: o.ValueOption = o.NONE, trust: o.TrustOption = False, io_layout: o.LayoutOption = o.Layout.NHWC,
           io: o.IoOption = o.Integer.INT8, outputs: o.OutputsOption = o.Outputs.SPLIT,
           calibrator: o.CalibratorOption = None, least_db: o.LeastDbOption = None, recipe: o.RecipeOption = None,
+          preset: o.PresetOption = "", effort: o.EffortOption = None,
           save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = None, std: o.StdOption = None,
           fit: o.FitOption = None, color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
           seed: o.SeedOption = 0, analyze: o.AnalyzeOption = False, target_quality: o.TargetQualityOption = "",
@@ -42,7 +43,8 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
             model=model, target=target, data=given, command=["vitrify", *sys.argv[1:]],
             conversion=o.conversion(shape, dim, value, trust, io_layout),
             quantization=o.with_search(
-                o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db, analyze),
+                o.with_effort(o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db, analyze),
+                              effort, preset),
                 target_quality, metric, max_drop, budget_ms, jobs))
         return build_run(options, output, write_report, reporter)
 

@@ -47,6 +47,16 @@ class Calibrator(Enum):
     MINMAX = "minmax"
     PERCENTILE = "percentile"
     LEAST_ERROR = "least-error"
+    MOVING_AVERAGE = "moving-average"
+    ENTROPY = "entropy"
+
+
+class Effort(Enum):
+    """How much is done for quality."""
+
+    FAST = "fast"
+    BALANCED = "balanced"
+    BEST = "best"
 
 
 class Fit(Enum):
@@ -123,6 +133,10 @@ BudgetOption = Annotated[float | None, Option(
     "--budget-ms", metavar="MS", help="The most that an inference may take on the target, by its compiler's estimate.")]
 JobsOption = Annotated[int, Option("--jobs", metavar="N", help="Candidates of the search that are tried at once.")]
 ForTargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip that --budget-ms is meant for.")]
+EffortOption = Annotated[Effort | None, Option(
+    "--effort", help="How much is done for quality (default: balanced); all keep 8 bits.")]
+PresetOption = Annotated[str, Option(
+    "--preset", metavar="NAME", help="A recipe that comes along: audio, cnn, detector, recurrent, transformer.")]
 SaveRecipeOption = Annotated[Path | None, Option(
     "--save-recipe", metavar="FILE", is_file=True, help="Write the recipe that was used.")]
 TargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip, for example imx93.")]
@@ -207,6 +221,13 @@ def quantize_options(io: Integer, outputs: Outputs, calibrator: Calibrator | Non
 
     return QuantizeOptions(io=io.value, outputs=outputs.value, recipe=recipe, save_recipe=save_recipe,
                            calibrator=calibrator.value if calibrator else None, least_db=least_db, analyze=analyze)
+
+
+def with_effort(options: QuantizeOptions, effort: Effort | None, preset: str) -> QuantizeOptions:
+    """Add how much is to be done, and the recipe that comes along."""
+    import msgspec
+
+    return msgspec.structs.replace(options, effort=effort.value if effort else None, preset=preset)
 
 
 def with_search(options: QuantizeOptions, target_quality: str, metric: str, max_drop: float | None,

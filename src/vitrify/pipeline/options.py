@@ -183,6 +183,8 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
     calibrator: str | None = None
     least_db: float | None = None
     recipe: Path | None = None
+    preset: str = ""
+    effort: Literal["fast", "balanced", "best"] | None = None
     save_recipe: Path | None = None
     analyze: bool = False
     target_quality: str = ""
@@ -207,15 +209,13 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
         return read_goal(self.target_quality, self.metric, self.max_drop, self.budget_ms, self.target or target)
 
     def effective(self) -> Recipe:
-        """The recipe file, or the default one, with the options laid over it.
+        """The recipe file, the preset or the default recipe, with the options laid over it.
 
         Raises:
-            UsageError: the recipe cannot be read.
+            UsageError: the recipe cannot be read, there is no such preset, or both are given.
         """
-        from vitrify.quant.recipe import Recipe, load_recipe
-
         given: dict[str, Any] = {}
-        base = load_recipe(self.recipe) if self.recipe is not None else Recipe()
+        base = self._base()
         if self.recipe is None or self.io != "int8":
             given |= {"input_type": self.io, "output_type": self.io}
         if self.recipe is None or self.outputs != "split":
@@ -225,6 +225,18 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.least_db is not None:
             given["least_db"] = self.least_db
         return msgspec.structs.replace(base, **given)
+
+    def _base(self) -> Recipe:
+        """What the options are laid over."""
+        from vitrify.quant.presets import load_preset
+        from vitrify.quant.recipe import load_recipe, parse_recipe
+
+        if self.recipe is not None and self.preset:
+            raise UsageError.of("recipe.two", f"--recipe {self.recipe} and --preset {self.preset} were both given",
+                                help="copy what you need of the preset into the recipe; the documentation shows it")
+        if self.recipe is not None:
+            return load_recipe(self.recipe, self.effort)
+        return load_preset(self.preset, self.effort) if self.preset else parse_recipe("", self.effort)
 
 
 class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):

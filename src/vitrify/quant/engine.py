@@ -38,6 +38,7 @@ from vitrify.quant.planning import Plan, natural_ranges, plan
 from vitrify.quant.reach import reach_findings
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import roles, rule_of, touches_reals
+from vitrify.quant.selecting import settled
 
 SHOWN = 20
 ISLAND = 'to keep it in float, say so in the recipe: [[overrides]] operator = "{}", activations = "float"'
@@ -65,10 +66,12 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
         recipe: what is quantized how.
 
     Raises:
+        UsageError: an override of the recipe selects nothing.
         UnsupportedError: operators without an int8 form; names every one.
         ModelError: the model is quantized already, or computes NaN or infinities.
         DataError: the statistics belong to another model.
     """
+    recipe = settled(recipe, model.main)
     refuse_unquantizable(model, recipe)
     made = copy_model(model)
     graph = made.main

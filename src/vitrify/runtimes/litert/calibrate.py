@@ -35,6 +35,7 @@ from vitrify.quant.engine import nan_finding, refuse_unquantizable
 from vitrify.quant.finite import refuse_broken_constants
 from vitrify.quant.forms.preparing import fold_half_weights
 from vitrify.quant.recipe import Recipe
+from vitrify.quant.selecting import settled
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -167,6 +168,7 @@ class _Calibration:
         from vitrify.tflite import read
 
         model = read(path)
+        recipe = settled(recipe, model.main)
         refuse_unquantizable(model, recipe)
         fold_half_weights(model.main)
         refuse_broken_constants(model.main)
