@@ -113,7 +113,8 @@ def resolved(conflicts: Sequence[Conflict], solved: Mapping[str, str],
         solved: what was done about joins and cuts before outputs, by their name.
         requantized: node inputs that come in a scale of their own, which other readers of the part have finer.
     """
-    apart = {(_named(node), _named(node.input(index))) for node, index in requantized if isinstance(node.op, JOINS)}
+    apart = {(_named(node), _named(node.input(index))) for node, index in requantized
+             if isinstance(node.op, JOINS) and len(node.input(index).users) > 1}
 
     def how(conflict: Conflict) -> str:
         return solved.get(conflict.node) or ("a scale of its own for other readers"

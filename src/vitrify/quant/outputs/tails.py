@@ -158,5 +158,17 @@ def exacting(tail: Tail) -> set[Node]:
     for node in reversed(tail.nodes):
         if not isinstance(node.op, MOVES + CHOICES) or any(t in computed for t in node.outputs):
             computed |= {t for t in node.inputs if t is not None}
-    layers = {t.producer for t in tail.sources if t in computed and is_real(t)}
-    return {n for n in layers if n is not None and isinstance(n.op, LAYERS)}
+    return {n for t in tail.sources if t in computed and is_real(t) for n in _layer_of(t)}
+
+
+def _layer_of(tensor: Tensor) -> list[Node]:
+    """The layer that makes a tensor, with what cuts or turns its output on the way; nothing where there is none."""
+    found: list[Node] = []
+    node = tensor.producer
+    while node is not None and isinstance(node.op, MOVES):
+        sources = [t for t in node.inputs if is_real(t) and t is not None]
+        if len(sources) != 1:
+            return []
+        found.append(node)
+        node = sources[0].producer
+    return [*found, node] if node is not None and isinstance(node.op, LAYERS) else []
