@@ -53,8 +53,8 @@ with runtimes.open("model.tflite", kernels="numpy") as runtime:
   bits, the shift is undefined in C++ and any step may come out. The cases here keep away from it; numpy gives the right
   quotient. A divisor of zero stops the run.
 - **SQRT** cuts steps off where every other function rounds, so that it lies half a step too low on average.
-- **SOFTMAX** of int8 kills the process in the reference kernel where a row's powers add up to 512 or more, as those of a
-  long and even row do.
+- **SOFTMAX** of int8 kills the process in the reference kernel where a row's powers add up to 512 or more, as
+  those of a long and even row do.
 - **ADD** of int16 with scales that are powers of two (`pot_scale_int16`) kills the process when it broadcasts.
 - **FULLY_CONNECTED** rescales its sums in float64, rounded once; the convolutions in fixed point, rounded twice.
 - **ELU**, and the int8 forms of **TILE** and **DEPTH_TO_SPACE** are not registered among the reference kernels. A file
