@@ -82,3 +82,16 @@ def test_an_override_keeps_places_in_8_bits(tmp_path: Path) -> None:
     recipe = Recipe(overrides=(Override(name="floor", activations="int8"),))
     made = quantize(model, statistics_of(model, tmp_path, recipe), recipe).model
     assert all(t.dtype is not DType.INT16 for n in made.main for t in n.outputs)
+
+
+@pytest.mark.parametrize(("least", "table"), [(0.5, False), (0.001, True)])
+def test_roots_of_values_near_each_other_keep_their_kernel(least: float, table: bool, tmp_path: Path) -> None:
+    """The 16-bit kernel draws straight lines: near where values are alike, far off where one is nearly 0."""
+    net = Net(1, 6, 6, 3)
+    model = net.model(net.add(ops.Mul(), net.add(ops.Rsqrt(), net.add(ops.Add(), net.add(ops.Mul(), net.x, net.x),
+                                                                      number(net, least))), number(net, 0.5)))
+    recipe = Recipe(activations="int16", outputs="keep")
+    made = quantize(model, statistics_of(model, tmp_path, recipe), recipe).model
+    assert ("GATHER" in kinds(made)) == table
+    (wanted,), (found,) = (run(m, noise(model)[0]).values() for m in (model, made))
+    assert sqnr(wanted, found) > 18      # the input has 8 bits, and the root is steep

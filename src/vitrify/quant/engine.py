@@ -95,9 +95,10 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     wide = (wide_nodes(graph, recipe) | split.fine | parted) - kept
     if wide:
         known |= write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide, known))
-    islands = cut_out(graph, kept, natural_ranges(graph, statistics, recipe, wide, known)) if kept else Islands()
+    natural = natural_ranges(graph, statistics, recipe, wide, known)
+    islands = cut_out(graph, kept, natural) if kept else Islands()
     known |= islands.known
-    looked_up, recurrent = tables(graph, wide), sequences(graph)
+    looked_up, recurrent = tables(graph, wide, natural), sequences(graph)
     planned = plan(graph, statistics, recipe, fixed, wide, known)
     conflicts = resolved(split.conflicts, split.solved, planned.requantize)
     apply(graph, planned)
