@@ -25,6 +25,8 @@ PASS = "rsqrt-in-parts"
 MEANS = (ops.Conv2D, ops.FullyConnected, ops.Mean, ops.Sum)
 """What averages: over channels the passes make it a product with equal weights."""
 
+WEIGHTED = (ops.Conv2D, ops.FullyConnected)
+
 MOVES = (ops.Reshape, ops.Transpose, ops.Squeeze, ops.ExpandDims)
 
 SPREAD = 32.0
@@ -44,12 +46,13 @@ class Norm:
 
     @property
     def inner(self) -> Iterator[Node]:
-        """All nodes but the root that keep more than 8 bits: the centring, its mean, and the steps."""
+        """All nodes but the root that keep more than 8 bits, up to what is normalized, scaled and moved."""
         yield from self.steps
         centring = self.centred.producer
         if centring is not None and isinstance(centring.op, ops.Sub):
             yield centring
             yield from (n for i in range(2) if (n := _mean_of(centring.input(i))) is not None)
+        yield from _scaled(self.root.output)
 
     @property
     def source(self) -> Tensor:
@@ -85,6 +88,15 @@ def _norm(root: Node) -> Norm | None:
     return Norm(root, (*steps, node), node.input(0))
 
 
+def _scaled(root: Tensor) -> Iterator[Node]:
+    """What multiplies with the root, and the constant factors and terms after it."""
+    waiting = [u for u in root.users if isinstance(u.op, ops.Mul)]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [u for u in node.output.users if isinstance(u.op, ops.Mul | ops.Add) and _with_constant(u)]
+
+
 def _is_square(node: Node) -> bool:
     return isinstance(node.op, ops.Square) or (isinstance(node.op, ops.Mul) and node.inputs[0] is node.inputs[1])
 
@@ -113,18 +125,26 @@ def _averages(node: Node) -> bool:
 
 
 def _sums(tensor: Tensor) -> Iterator[Node]:
-    """The sums of computed tensors behind a tensor, as far back as they follow upon each other."""
-    waiting, seen = [tensor], set[Node]()
+    """What makes a tensor that is normalized: sums as far back as they follow upon each other, and its first product.
+
+    The product with weights that a stream of sums begins with, such as the embedding of patches, is one of them; those
+    whose outcome is added to the stream are not.
+    """
+    waiting, seen = [(tensor, True)], set[Node]()
     while waiting:
-        node = waiting.pop().producer
+        made, alone = waiting.pop()
+        node = made.producer
         if node is None or node in seen or not takes_sixteen(node):
             continue
-        if isinstance(node.op, MOVES):
-            waiting.append(node.input(0))
-        elif isinstance(node.op, ops.Add) and all(is_real(t) and not t.is_constant for t in map(node.input, (0, 1))):
-            seen.add(node)
-            yield node
-            waiting += [node.input(0), node.input(1)]
+        computed = [t for t in node.inputs if t is not None and is_real(t) and not t.is_constant]
+        if isinstance(node.op, ops.Add):
+            waiting += [(t, len(computed) == 1) for t in computed]
+        elif isinstance(node.op, (*MOVES, ops.Concatenation)):
+            waiting += [(t, alone) for t in computed]
+        elif not (alone and isinstance(node.op, WEIGHTED)):
+            continue
+        seen.add(node)
+        yield node
 
 
 def part_roots(graph: Graph, ranges: Mapping[Tensor, Range]) -> tuple[dict[Tensor, Range], set[Node]]:
