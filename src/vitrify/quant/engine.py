@@ -15,9 +15,10 @@ from vitrify.ir.validation import validate
 from vitrify.ops import Dequantize, Quantize
 from vitrify.quant.applying import apply
 from vitrify.quant.boundary import convert_boundary
-from vitrify.quant.calibration.observe import watches
+from vitrify.quant.calibration.observe import keys, watches
 from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.copying import copy_model
+from vitrify.quant.equalizing.scaling import equalize
 from vitrify.quant.forms.amplitudes import PASS as AMPLITUDES
 from vitrify.quant.forms.amplitudes import use_amplitudes
 from vitrify.quant.forms.islands import Islands, cut_out, island_nodes
@@ -31,6 +32,7 @@ from vitrify.quant.forms.sequences import FORM, steps, too_long
 from vitrify.quant.forms.tables import tables, write_tables
 from vitrify.quant.forms.wide import wide_nodes, write_out
 from vitrify.quant.outputs.conflicts import Conflict, conflict_findings, resolved
+from vitrify.quant.outputs.rescaling import rescale_joins
 from vitrify.quant.outputs.splitting import split_outputs
 from vitrify.quant.outputs.tails import leaving
 from vitrify.quant.outputs.unjoining import unjoin_cuts
@@ -77,11 +79,14 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     graph = made.main
     ledger = Ledger()
     fold_half_weights(graph)
+    _equalize(graph, statistics, ledger)
     _check_statistics(graph, statistics, recipe)
     _unjoin(graph, ledger)
     statistics, findings = _use_amplitudes(graph, statistics, recipe, ledger)
     split = split_outputs(made, statistics, recipe, ledger)
     findings += split.findings
+    statistics, rescaled = rescale_joins(graph, statistics, natural_ranges(graph, statistics, recipe),
+                                         recipe.split_levels, ledger)
     kept = island_nodes(graph, recipe)
     findings += reach_findings(graph, statistics, recipe, kept)
     statistics, fixed = (statistics, {}) if recipe.input_type == "int16" else \
@@ -100,7 +105,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     known |= islands.known
     looked_up, recurrent = tables(graph, wide, natural), sequences(graph)
     planned = plan(graph, statistics, recipe, fixed, wide, known)
-    conflicts = resolved(split.conflicts, split.solved, planned.requantize)
+    conflicts = resolved(split.conflicts, split.solved, planned.requantize, rescaled)
     apply(graph, planned)
     write_tables(graph, looked_up)
     write_sequences(recurrent, statistics)
@@ -223,6 +228,14 @@ def nan_finding(tensors: Sequence[str], sample: str) -> Finding:
     return Finding(code="quant.not_finite", headline=f"tensor '{tensors[0]}' holds NaN or infinity{others}",
                    where=sample, why="a range cannot be found for it",
                    help="check the sample's values and the model's pre-processing")
+
+
+def _equalize(graph: Graph, statistics: Statistics, ledger: Ledger) -> None:
+    """Scale channels as calibration had them."""
+    changed = equalize(graph, statistics.scales, keys(graph)) if statistics.scales else 0
+    if changed:
+        ledger.add(LedgerEntry(name="equalize", summary="channels scaled against each other, for one scale to fit them",
+                               changes=changed, nodes_before=len(graph), nodes_after=len(graph)))
 
 
 def _unjoin(graph: Graph, ledger: Ledger) -> None:

@@ -150,6 +150,7 @@ def observe(statistics: Statistics, watched: Sequence[Watch], arrays: Sequence[A
         seen.low, seen.high = min(seen.low, low), max(seen.high, high)
         if array.size:
             seen.note_ends(low, high, sample)
+            seen.move(low, high)
         for axis in watch.axes:
             _observe_axis(seen, array, axis)
         if watch.means and array.size:

@@ -32,11 +32,46 @@ def constant_range(tensor: Tensor) -> Range:
 
 def range_of(seen: TensorStatistics, calibrator: Calibrator, percentile: float) -> Range:
     """Return the range that a calibrator takes for a tensor; it lies within what was seen."""
+    if calibrator == "moving-average":
+        return seen.average.clip(seen.range.low, seen.range.high)
     if calibrator == "minmax" or seen.histogram is None:
         return seen.range
-    found = seen.histogram.percentile(percentile) if calibrator == "percentile" else \
-        least_error(seen.histogram, seen.range)
+    if calibrator == "percentile":
+        found = seen.histogram.percentile(percentile)
+    else:
+        found = (most_told if calibrator == "entropy" else least_error)(seen.histogram, seen.range)
     return found.clip(seen.range.low, seen.range.high)
+
+
+def most_told(histogram: Histogram, seen: Range) -> Range:
+    """Return the range within ``seen`` whose 256 levels tell most of how values are spread: of least divergence.
+
+    Source: Migacz, 8-bit Inference with TensorRT, GTC 2017; here for ranges with a zero point, both ends shrunk alike.
+    """
+    filled = histogram.counts > 0
+    values, counts = histogram.centers[filled], histogram.counts[filled].astype(np.float64)
+    if not values.size:
+        return seen
+    full = seen.with_zero()
+    ranges = [Range(full.low * share, full.high * share) for share in SHRINKS]
+    return min(ranges[::-1], key=lambda r: _divergence(values, counts, r))
+
+
+def _divergence(values: Array, counts: Array, limits: Range) -> float:
+    """How much the spread of values differs from what is left of it: even within each level, cut at the ends."""
+    width = max(limits.width, float(np.finfo(np.float32).tiny))
+    levels = np.clip(np.floor((values - limits.low) * (LEVELS / width)), 0, LEVELS - 1).astype(np.int64)
+    inside = (values >= limits.low) & (values <= limits.high)
+    told = np.bincount(levels[inside], counts[inside], LEVELS)
+    bins = np.bincount(levels[inside], minlength=LEVELS)
+    left = np.where(inside, told[levels] / np.maximum(bins[levels], 1), 0.0)
+    piled = counts[~inside].sum()
+    total, kept = counts.sum(), max(left.sum(), 1e-30)
+    true = np.where(inside, counts, 0.0)
+    if piled:
+        true[np.flatnonzero(inside)[[0, -1]] if inside.any() else []] += piled / 2
+    some = (true > 0) & (left > 0)
+    return float((true[some] / total * np.log(true[some] / total / (left[some] / kept))).sum())
 
 
 def least_error(histogram: Histogram, seen: Range) -> Range:

@@ -30,6 +30,10 @@ ENDS = 4
 """Samples with the lowest and the highest values of a tensor that are remembered."""
 
 
+KEPT_SHARE = 0.95
+"""What a sample leaves of the share that those before it have in the moving average of the extremes."""
+
+
 class Range(msgspec.Struct, frozen=True):
     """Smallest and largest value."""
 
@@ -119,7 +123,8 @@ class TensorStatistics:
 
     ``axis_low`` and ``axis_high`` hold, by axis, the range of each index where that was asked for; ``sums`` the sum of
     ``counted`` values of each channel. ``nan_sample`` is the number of the first sample with a NaN or an infinity.
-    ``lowest`` and ``highest`` hold the most extreme values of samples, and which samples these are.
+    ``lowest`` and ``highest`` hold the most extreme values of samples, and which samples these are. ``moving`` holds
+    the sums of the samples' smallest and largest values, and of their shares; older samples have smaller ones.
     """
 
     def __init__(self) -> None:
@@ -133,6 +138,7 @@ class TensorStatistics:
         self.counted = 0
         self.lowest: list[tuple[float, int]] = []
         self.highest: list[tuple[float, int]] = []
+        self.moving: Array = np.zeros(3)
 
     def note_ends(self, low: float, high: float, sample: int) -> None:
         """Remember a sample whose extremes are among the first ``ENDS``."""
@@ -140,6 +146,16 @@ class TensorStatistics:
             self.lowest = sorted([*self.lowest, (low, sample)])[:ENDS]
         if len(self.highest) < ENDS or high > self.highest[-1][0]:
             self.highest = sorted([*self.highest, (high, sample)], key=lambda end: (-end[0], end[1]))[:ENDS]
+
+    def move(self, low: float, high: float) -> None:
+        """Let a sample move the average of the extremes."""
+        self.moving = self.moving * KEPT_SHARE + (low, high, 1.0)
+
+    @property
+    def average(self) -> Range:
+        """The average of the samples' extremes."""
+        low, high, shares = map(float, self.moving)
+        return Range(low / shares, high / shares) if shares else self.range
 
     @property
     def means(self) -> Array | None:
@@ -165,6 +181,7 @@ class TensorStatistics:
         if other.sums is not None:
             self.sums = other.sums if self.sums is None else self.sums + other.sums
             self.counted += other.counted
+        self.moving = self.moving + other.moving
         if other.nan_sample is not None:
             self.nan_sample = min(other.nan_sample, self.nan_sample if self.nan_sample is not None else 1 << 62)
         self.lowest = sorted([*self.lowest, *other.lowest])[:ENDS]
@@ -177,7 +194,8 @@ class Statistics:
     ``pictures`` says how pictures became samples, when all of them were pictures. ``moments`` says by node how the
     inputs of layers vary together, ``history`` what the ranges were after so many samples. ``declared`` is how files
     became samples, ``notes`` what is worth knowing of them; ``stopped`` says that there were more than were needed.
-    ``advantages`` says how much surer the model was of samples with red and blue exchanged.
+    ``advantages`` says how much surer the model was of samples with red and blue exchanged; ``scales`` by what the
+    channels of tensors were divided before anything was seen.
     """
 
     def __init__(self, tensors: Mapping[str, TensorStatistics] | None = None, samples: int = 0, key: str = "",
@@ -188,6 +206,7 @@ class Statistics:
         self.is_random = is_random
         self.pictures = pictures
         self.moments: dict[str, Moments] = {}
+        self.scales: dict[str, Array] = {}
         self.history: dict[int, Array] = {}
         self.declared: Preprocess | None = None
         self.notes: list[Finding] = []
@@ -224,6 +243,7 @@ class Statistics:
         arrays: dict[str, Array] = {
             "ranges": np.array([(self.tensors[n].low, self.tensors[n].high) for n in names], np.float64).reshape(-1, 2),
             "nan": np.array([-1 if (s := self.tensors[n].nan_sample) is None else s for n in names], np.int64),
+            "moving": np.array([self.tensors[n].moving for n in names], np.float64).reshape(-1, 3),
             "counted": np.array([self.tensors[n].counted for n in names], np.int64),
             "tops": np.array([h.top if (h := self.tensors[n].histogram) else -1.0 for n in names], np.float64),
             "ends": np.array([_ends(self.tensors[n]) for n in names], np.float64).reshape(-1, 2, ENDS, 2),
@@ -237,12 +257,13 @@ class Statistics:
                 arrays[f"sums/{index}"] = seen.sums
             for axis in sorted(seen.axis_low):
                 arrays[f"axis/{index}/{axis}"] = np.stack([seen.axis_low[axis], seen.axis_high[axis]])
+        arrays |= {f"scales/{index}": scales for index, scales in enumerate(self.scales.values())}
         for index, moments in enumerate(self.moments.values()):
             arrays[f"first/{index}"], arrays[f"second/{index}"] = moments.first, moments.second
         windows = {name: moments.count for name, moments in self.moments.items()}
         header = msgspec.json.encode({"names": names, "windows": windows, "samples": self.samples, "key": self.key,
                                       "is_random": self.is_random, "pictures": self.pictures,
-                                      "steps": list(self.history), "kept": self._kept()})
+                                      "steps": list(self.history), "scaled": list(self.scales), "kept": self._kept()})
         write_atomically(path, _archive({"header": np.frombuffer(header, np.uint8), **arrays}))
 
     def _kept(self) -> Kept:
@@ -269,6 +290,7 @@ class Statistics:
         for index, seen in enumerate(tensors.values()):
             seen.low, seen.high = map(float, stored["ranges"][index])
             seen.nan_sample = int(n) if (n := stored["nan"][index]) >= 0 else None
+            seen.moving = stored["moving"][index]
             seen.counted = int(stored["counted"][index])
             seen.sums = stored.get(f"sums/{index}")
             seen.lowest, seen.highest = ([(float(v), int(n)) for v, n in side if n >= 0] for side in
@@ -285,6 +307,7 @@ class Statistics:
                    msgspec.convert(header["pictures"], Preprocess | None))
         made.moments = {name: Moments(stored[f"first/{index}"], stored[f"second/{index}"], int(count))
                         for index, (name, count) in enumerate(header["windows"].items())}
+        made.scales = {name: stored[f"scales/{index}"] for index, name in enumerate(header["scaled"])}
         made.history = dict(zip(header["steps"], stored["history"], strict=True))
         kept = msgspec.convert(header["kept"], Kept)
         for field in Kept.__struct_fields__:

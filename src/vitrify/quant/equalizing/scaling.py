@@ -15,6 +15,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 PASS = "equalize"
 
 
+def equalize(graph: Graph, scales: Mapping[str, Array], named: Mapping[Tensor, str]) -> int:
+    """Scale the channels of the tensors of these names; returns the nodes changed."""
+    return scale_channels(graph, {t: scales[name] for t, name in named.items() if name in scales})
+
+
 def scale_channels(graph: Graph, scales: Mapping[Tensor, Array]) -> int:
     """Divide the channels of tensors by ``scales``, in the constants around them; returns the nodes changed."""
     changed = 0

@@ -27,11 +27,14 @@ from vitrify.data.samples import Samples
 from vitrify.ir import Interface, Model
 from vitrify.quant.calibration.growth import growth, is_stable, remember
 from vitrify.quant.calibration.judging import judge
-from vitrify.quant.calibration.observe import Watch, observe, watches
+from vitrify.quant.calibration.observe import Watch, keys, observe, watches
 from vitrify.quant.calibration.statistics import Statistics
 from vitrify.quant.calibration.suspicion import certainty, colour_axis, is_over, order_finding, range_findings
 from vitrify.quant.copying import model_around
 from vitrify.quant.engine import nan_finding, refuse_unquantizable
+from vitrify.quant.equalizing.channels import Channels
+from vitrify.quant.equalizing.choosing import Seen, choose_scales
+from vitrify.quant.equalizing.scaling import equalize
 from vitrify.quant.finite import refuse_broken_constants
 from vitrify.quant.forms.preparing import fold_half_weights
 from vitrify.quant.recipe import Recipe
@@ -172,12 +175,13 @@ class _Calibration:
         refuse_unquantizable(model, recipe)
         fold_half_weights(model.main)
         refuse_broken_constants(model.main)
+        self._model, self._path, self._equalize = model, path, recipe.equalize
         self._watched = watches(model.main, recipe)
         self._checkpoint, self._name, self._enough = checkpoint, name, enough
-        key = _key(path, data if isinstance(data, str) else data(), self._watched)
+        key = _key(path, data if isinstance(data, str) else data(), self._watched, recipe.equalize)
         self.statistics = _resume(checkpoint, key)
         self._interface = model.interface or identity_interface(model)
-        self._run = _Observed(model, self._watched, self._interface, path)
+        self._opened: _Observed | None = None
         light = sum(node.op.macs(node) for node in model.main) <= TRIAL_MACS
         self._axis = colour_axis(self._interface) if light else None
         self._saved = time.monotonic()
@@ -190,6 +194,7 @@ class _Calibration:
     def take(self, number: int, sample: dict[str, Array]) -> bool:
         """Run one sample; true when no more are needed."""
         statistics = self.statistics
+        self._open(sample)
         arrays = self._run.arrays(sample)
         observe(statistics, self._watched, arrays, number)
         tried = self._axis is not None and not statistics.is_random and not is_over(statistics.advantages)
@@ -210,6 +215,26 @@ class _Calibration:
             statistics.save(self._checkpoint)
             self._saved = time.monotonic()
         return statistics.stopped
+
+    @property
+    def _run(self) -> _Observed:
+        assert self._opened is not None
+        return self._opened
+
+    def _open(self, sample: dict[str, Array]) -> None:
+        """Open the model, its channels scaled as the first sample shows them to need it, or as was chosen before."""
+        if self._opened is not None:
+            return
+        graph, named = self._model.main, keys(self._model.main)
+        if self._equalize and not self.statistics.samples:
+            channels = Channels(graph)
+            tensors = channels.tensors()
+            run = _Observed(self._model, [Watch(t, named[t], histogram=False) for t in tensors], self._interface,
+                            self._path)
+            seen = dict(zip(tensors, map(Seen.of, run.arrays(sample)), strict=True)) if tensors else {}
+            self.statistics.scales = {named[t]: s for t, s in choose_scales(graph, channels, seen).items()}
+        equalize(graph, self.statistics.scales, named)
+        self._opened = _Observed(self._model, self._watched, self._interface, self._path)
 
     def _compare(self, sample: dict[str, Array]) -> None:
         """See whether a sample is the same as the first one."""
@@ -309,12 +334,12 @@ class _Observed:
             yield self._interpreter.tensor(source)() if source >= 0 else inputs[-1 - source]
 
 
-def _key(path: str, data: str, watched: Sequence[Watch]) -> str:
+def _key(path: str, data: str, watched: Sequence[Watch], equalize: bool) -> str:
     """Name the run: the same model, samples and kind of statistics give the same key."""
     content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
     kept = [(w.key, w.histogram, w.axes, w.means, [n.name for n in w.layers], w.calibrator, w.percentile)
             for w in watched]
-    return hashlib.sha256(msgspec.json.encode((content, data, kept))).hexdigest()
+    return hashlib.sha256(msgspec.json.encode((content, data, kept, equalize))).hexdigest()
 
 
 def _resume(checkpoint: str | None, key: str) -> Statistics:
