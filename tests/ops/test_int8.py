@@ -11,6 +11,7 @@ from ops_harness import Case, Int8Case, f32, ints, is_float, model_of, run_in_ch
 import vitrify.ops as ops
 from vitrify.ir import Model, Quantization
 from vitrify.ir.operator import REGISTRY
+from vitrify.ops.activation import LONG_ROW
 from vitrify.ops.checking import check_node
 from vitrify.ops.evaluate import evaluate_graph
 from vitrify.tflite import to_bytes
@@ -197,3 +198,12 @@ def test_every_operator_with_a_rule_has_a_row():
 def test_versions_of_grouped_and_plain_convolutions(outcomes):
     nodes = [case.node for case in outcomes[0].values() if case.node.op.name == "CONV_2D"]
     assert {node.op.version(node) for node in nodes} == {3, 6}
+
+
+@pytest.mark.parametrize(("extent", "dies"), [(LONG_ROW - 1, False), (LONG_ROW, True), (1500, True)])
+def test_softmax_over_long_rows(extent, dies):
+    """Scores that are all alike: half a step for each, and a shift by more than 31 bits."""
+    case = Int8Case(Case(ops.Softmax(beta=1.0), f32(1, extent)))
+    (outcome,) = run_in_children([(case.job()[0], [np.zeros((1, extent), np.int8)])])
+    assert isinstance(outcome, str) == dies
+    assert [f.code for f in check_node(case.node)] == (["ops.long_softmax"] if dies else [])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from vitrify.core.findings import Finding
+from vitrify.core.findings import Finding, Severity
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import operator
@@ -19,6 +19,11 @@ from vitrify.ops.base import Array, Arrays, Inputs, TensorType, broadcast, expec
 from vitrify.ops.elementwise import Elementwise
 from vitrify.ops.int8 import Int8Rule
 from vitrify.ops.reference.special import erf
+
+LONG_ROW = 512
+"""A row of so many equal scores gives each a share of half an 8-bit step. From there on the reference kernel of SOFTMAX
+shifts by more than 31 bits and ends the process. Source: TFLite kernels/internal/reference/softmax.h; LiteRT 2.3 run on
+rows."""
 
 
 @operator
@@ -220,6 +225,17 @@ class Softmax(Elementwise):
         """Return the values for ``x``."""
         power = np.exp((x - x.max(axis=-1, keepdims=True)) * x.dtype.type(self.beta))
         return np.asarray(power / power.sum(axis=-1, keepdims=True))
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would refuse or die of."""
+        yield from super().check(node)
+        x = node.input(0)
+        if x.dtype is DType.INT8 and x.quantization is not None and x.shape[-1] >= LONG_ROW:
+            yield legality.finding(
+                node, "ops.long_softmax", f"is int8 over rows of {x.shape[-1]}, below {LONG_ROW} they are safe",
+                why="where that many scores are alike, the reference kernel ends the process, and the share of "
+                    "each, less than half a step, is 0", help="compute the softmax with 16-bit activations",
+                severity=Severity.WARNING)
 
 
 @operator

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from vitrify import ops
 from vitrify.ir import DType, Graph, Node, Operator, Tensor
 from vitrify.ops import Cast
+from vitrify.ops.activation import LONG_ROW
 from vitrify.ops.int8 import Int8Rule
 from vitrify.ops.lstm import has_integer_kernel
 from vitrify.quant.lookups import table_rule, variable
@@ -21,10 +22,6 @@ specification."""
 
 SEQUENCE = Int8Rule(keep=tuple(range(1, 24)))
 """The rule of a sequence LSTM: weights and states are settled when its input and output are (``forms/lstm.py``)."""
-
-LONG_ROW = 512
-"""A row of so many equal scores gives each a share of half an 8-bit step. From there on the reference kernel shifts by
-more than 31 bits and ends the process. Source: TFLite kernels/internal/reference/softmax.h; LiteRT 2.3 run on rows."""
 
 SIXTEEN: tuple[type[Operator], ...] = (
     ops.Abs, ops.Add, ops.AveragePool2D, ops.BatchMatMul, ops.BatchToSpaceND, ops.BroadcastTo, ops.Concatenation,
