@@ -23,7 +23,7 @@ from torch.nn import functional
 Array = np.ndarray[Any, np.dtype[Any]]
 Values = dict[str, Any]
 
-SEEN = 0.9
+SEEN = 0.98
 """Share of a filter that comes from windows of the data; the rest is independent noise."""
 WINDOWS = 256
 """Windows that a filter sums."""

@@ -105,18 +105,23 @@ def _named(item: Node | Tensor) -> str:
 
 
 def resolved(conflicts: Sequence[Conflict], solved: Mapping[str, str],
-             requantized: Iterable[tuple[Node, int]]) -> list[Conflict]:
+             requantized: Iterable[tuple[Node, int]], rescaled: Iterable[Tensor] = ()) -> list[Conflict]:
     """Say of each conflict what became of it.
 
     Args:
         conflicts: what was found.
         solved: what was done about joins and cuts before outputs, by their name.
         requantized: node inputs that come in a scale of their own, which other readers of the part have finer.
+        rescaled: parts that were scaled up, and whose factor the layers behind the join took back.
     """
     apart = {(_named(node), _named(node.input(index))) for node, index in requantized
              if isinstance(node.op, JOINS) and len(node.input(index).users) > 1}
 
+    up = {_named(tensor) for tensor in rescaled}
+
     def how(conflict: Conflict) -> str:
+        if conflict.part in up and conflict.operator == Concatenation().kind:
+            return "scaled up, and down in the weights behind"
         return solved.get(conflict.node) or ("a scale of its own for other readers"
                                              if (conflict.node, conflict.part) in apart else "")
     return [replace(conflict, resolved=how(conflict)) for conflict in conflicts]
