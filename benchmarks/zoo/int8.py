@@ -288,6 +288,8 @@ def section(width: str, members: list[tuple[Entry, Row]]) -> list[str]:
     lines = [f"## {WIDTHS[width]}", "",
              f"{good} of {len(members)} models have no float operator left and run with and without XNNPACK "
              f"({', '.join(f'{k}: {n}' for k, n in runs.items())}).", ""]
+    left = sorted({entry.name for entry in entries()} - {entry.name for entry, _ in members})
+    lines += [f"Not run at this width: {len(left)} ({', '.join(left)}).", ""] if left else []
     for family, heading in FAMILIES.items():
         some = [(e, r) for e, r in members if e.family == family]
         if some:
