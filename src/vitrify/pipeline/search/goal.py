@@ -76,7 +76,8 @@ def _number(text: str, whole: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise UsageError.of("search.goal", f"'{text}' in --target-quality '{whole}' is no number") from error
+        raise UsageError.of("search.goal", f"'{text}' in --target-quality '{whole}' is no number",
+                            help="for example 'sqnr>=35'") from error
 
 
 def _known() -> str:

@@ -37,7 +37,7 @@ COUNTED = 200
 """Samples for a metric that counts them."""
 
 WORTH_IT = 1.0
-"""In the metric's unit: what all operators in 16 bits must win, where that is not enough, to be used."""
+"""In the metric's unit: where all operators in 16 bits are not enough, as few are taken as come so near to that."""
 
 
 class How(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +76,7 @@ class _Search:
                  folder: Path, reporter: Reporter) -> None:
         self.model, self.path, self.statistics, self.recipe = model, path, statistics, recipe
         self.goal, self.folder, self.reporter = how.goal, folder, reporter
+        self.least = how.goal.least
         self.steps: list[Step] = []
         self.sets: list[Names] = []
         self.samples, answers = _compared(model, path, data, how.goal)
@@ -118,9 +119,14 @@ class _Search:
         everything = self._everything()
         if not self.sets or not everything:
             return ()
-        if not self._is_good(whole := self._tried([everything])[0]):
-            won = (whole.quality - first.quality) * _unit(self.goal)
-            return everything if won >= WORTH_IT or self.goal.budget_ms else ()
+        if not self.goal.metric:
+            return everything
+        whole = self._tried([everything])[0]
+        if not self._is_good(whole):
+            near = whole.quality - WORTH_IT / _unit(self.goal)
+            if near < first.quality:
+                return ()
+            self.least = near
         found = shortest(self.sets, self._tried, self._is_good, self._guess(first))
         chosen = everything if found is None else self.sets[found]
         chosen = self._from_input(chosen, everything)
@@ -144,7 +150,7 @@ class _Search:
         """The step at which the rounding that is left should be little enough, for a goal in decibels."""
         if self.goal.measure.name != "sqnr":
             return None
-        noise, allowed = 10 ** (-first.quality / 10), 10 ** (-self.goal.least / 10)
+        noise, allowed = 10 ** (-first.quality / 10), 10 ** (-self.least / 10)
         for number, step in enumerate(self.steps):
             noise -= step.gain
             if noise <= allowed:
@@ -187,7 +193,7 @@ class _Search:
 
     def _is_good(self, worth: Worth) -> bool:
         """True when the goal is reached; with a budget alone it never is: the best is looked for."""
-        return bool(self.goal.metric) and worth.quality >= self.goal.least
+        return bool(self.goal.metric) and worth.quality >= self.least
 
     def _unreached(self, first: Worth, got: Worth) -> Finding:
         show = self.goal.measure.show
@@ -202,7 +208,8 @@ class _Search:
 
     def _found(self, first: Worth, worth: Worth, chosen: Names, time: float | None) -> Finding:
         show = self.goal.measure.show
-        short = "" if self._is_good(worth) or not self.goal.metric else f"; {show(self.goal.least)} was asked for"
+        reached = worth.quality >= self.goal.least or not self.goal.metric
+        short = "" if reached else f"; {show(self.goal.least)} was asked for"
         cost = "" if time is None else f", {time:.2f} ms on {self.goal.target} by the compiler's estimate"
         names = ", ".join(f"'{name}'" for name in chosen[:5]) + (f" and {len(chosen) - 5} more" if len(chosen) > 5
                                                                  else "")
@@ -229,7 +236,7 @@ def _compared(model: Model, path: Path, data: DataOptions,
         return list(samples), list(answers)
     energy = [sum(float(np.square(v.astype(np.float64)).sum()) for v in a.values() if v.dtype.kind == "f")
               for a in answers]
-    loudest = sorted(sorted(range(len(samples)), key=lambda i: -energy[i])[:COMPARED])
+    loudest = sorted(range(len(samples)), key=lambda i: -energy[i])[:COMPARED]
     return [samples[i] for i in loudest], [answers[i] for i in loudest]
 
 

@@ -21,8 +21,8 @@ FEW = 0.5
 class Aligned:
     """Pairs of tensors: of the float graph by name, to those of the quantized graph.
 
-    ``cuts``: tensors that are computed, whose readers can be fed with the float model's values; ``inputs``: the
-    graph's own inputs; ``main``: of several with the same float tensor, the first, in order of the graph.
+    ``cuts``: tensors that are computed, whose readers can be fed with the float model's values; ``main``: of several
+    with the same float tensor, the first, in order of the graph.
     """
 
     cuts: list[tuple[Tensor, Tensor]] = field(default_factory=list)
@@ -35,9 +35,6 @@ def align(reference: Graph, candidate: Graph) -> Aligned:
     known = {t.name: t for node in reference for t in node.outputs if t.name}
     ends = {t.name: t for t in reference.inputs}
     found = Aligned()
-    for tensor in candidate.inputs:
-        if tensor.name in ends and _same(ends[tensor.name], tensor):
-            found.inputs.append((ends[tensor.name], tensor))
     taken = set[str]()
     for name, tensor in inner_tensors({**known, **ends}, candidate):
         other = known.get(name) or ends[name]

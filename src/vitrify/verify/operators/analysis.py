@@ -25,7 +25,7 @@ from vitrify.runtimes.litert import LiteRT
 from vitrify.verify.metrics import Sums, finite
 from vitrify.verify.operators.aligning import FEW, Aligned, align, causes, parts, passes_on
 from vitrify.verify.operators.distributions import distribution
-from vitrify.verify.operators.forcing import Forced, rounded, taken_apart
+from vitrify.verify.operators.forcing import rounded, taken_apart
 from vitrify.verify.operators.injecting import MODEL, Errors, costs_here, is_open, open_to_errors
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -83,10 +83,9 @@ class _Analysis:
         self.folder = folder
         self.names = names
         self.aligned = align(before.main, after.main)
-        if not self.aligned.main or len(self.aligned.inputs) != len(after.main.inputs):
+        if not self.aligned.main:
             raise UsageError.of("verify.operators", "the files have no tensors in common to compare operators by",
-                                why=f"{len(self.aligned.main)} computed tensors and {len(self.aligned.inputs)} of "
-                                    f"{len(after.main.inputs)} inputs have equal names and shapes",
+                                why="none that is computed has an equal name and an equal shape",
                                 help="give the float TFLite file that the other was made from, and that file")
 
     def run(self, samples: list[Mapping[str, Array]], progress: ProgressCallback | None) -> AnalysisRow:
@@ -100,6 +99,8 @@ class _Analysis:
             from vitrify import tflite
 
             tflite.write(forced.model, self.folder / "apart.tflite")
+            energies = [_energy(floats.run(sample)) for sample in samples]
+            loudest = energies.index(max(energies))
             seen = {pair[1]: _Seen() for pair in self.aligned.main}
             errors = Errors(self.folder)
             spread: dict[Tensor, DistributionRow] = {}
@@ -107,12 +108,13 @@ class _Analysis:
                         interface=identity_interface(forced.model)) as apart:
                 for number, sample in enumerate(samples):
                     values, got = self._values(floats, integers, sample, wanted)
-                    singles = dict(zip(forced.outputs, apart.invoke_raw(forced.feed(values)), strict=True))
-                    self._add(seen, values, got, singles, forced)
-                    if number == 0:
+                    own = to_file_inputs(integers.interface, sample, integers._details.inputs)
+                    singles = dict(zip(forced.outputs, apart.invoke_raw(forced.feed(own, values)), strict=True))
+                    self._add(seen, values, got, singles)
+                    if number == loudest:
                         self._keep_errors(errors, values, singles)
                         spread = self._distributions(values, got)
-        costs, known = self._costs(errors, samples[0], seen, progress)
+        costs, known = self._costs(errors, samples[loudest], seen, progress)
         rows = self._rows(seen, costs)
         answer = AnalysisRow(reference=self.names[0], candidate=self.names[1], samples=len(samples), operators=rows,
                              sensitive_of=known, not_aligned=len(self.after.main) - len(rows))
@@ -140,7 +142,7 @@ class _Analysis:
                 pairs[:] = [pair for pair in pairs if pair[0].name not in left]
 
     def _add(self, seen: dict[Tensor, _Seen], values: Mapping[str, Array], got: Mapping[Tensor, Array],
-             singles: Mapping[Tensor, Array], forced: Forced) -> None:
+             singles: Mapping[Tensor, Array]) -> None:
         for reference, tensor in self.aligned.main:
             real, own = values[reference.name], seen[tensor]
             step = None if tensor.quantization is None else float(tensor.quantization.scale.reshape(-1)[0])
@@ -256,6 +258,11 @@ def _feeding(tensor: Tensor, known: set[Tensor], by_float: Mapping[str, Tensor],
 def _node(tensor: Tensor) -> Node:
     assert tensor.producer is not None
     return tensor.producer
+
+
+def _energy(outputs: Mapping[str, Array]) -> float:
+    """How much there is in the outputs: where nothing is found nothing can be lost."""
+    return sum(float(np.square(v.astype(np.float64)).sum()) for v in outputs.values() if v.dtype.kind == "f")
 
 
 def _real(value: Array, tensor: Tensor) -> Array:

@@ -8,7 +8,7 @@ One file holds all operators, so that one run gives the error of each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,15 +23,18 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Forced:
-    """The model, the float tensor's name for each of its inputs, and the quantized graph's tensor of each output."""
+    """The model; the float tensor's name for each input after the ``own`` first ones, which are the quantized file's;
+    and the quantized graph's tensor of each output."""
 
     model: Model
+    own: int
     inputs: list[str]
     outputs: list[Tensor]
 
-    def feed(self, values: Mapping[str, Array]) -> list[Array]:
-        """Round the float model's values as each input wants them."""
-        return [rounded(values[name], tensor) for name, tensor in zip(self.inputs, self.model.main.inputs, strict=True)]
+    def feed(self, own: Sequence[Array], values: Mapping[str, Array]) -> list[Array]:
+        """Round the float model's values as each input wants them; the file's own inputs come as they are."""
+        fed = self.model.main.inputs[self.own:]
+        return [*own, *(rounded(values[name], tensor) for name, tensor in zip(self.inputs, fed, strict=True))]
 
 
 def rounded(value: Array, tensor: Tensor) -> Array:
@@ -46,8 +49,8 @@ def rounded(value: Array, tensor: Tensor) -> Array:
 def taken_apart(graph: Graph, aligned: Aligned) -> Forced:
     """Cut a quantized graph at each tensor that the float graph has too; operators between two cuts stay together."""
     copy, made = copy_graph(graph)
-    names = [pair[0].name for pair in aligned.inputs]
-    copy.inputs = [made[pair[1]] for pair in aligned.inputs]
+    names: list[str] = []
+    own_inputs = len(copy.inputs)
     outputs = []
     for reference, tensor in aligned.cuts:
         own = made[tensor]
@@ -60,4 +63,4 @@ def taken_apart(graph: Graph, aligned: Aligned) -> Forced:
         names.append(reference.name)
     copy.set_outputs(made[t] for t in outputs)
     copy.remove_dead()
-    return Forced(Model([copy]), names, outputs)
+    return Forced(Model([copy]), own_inputs, names, outputs)

@@ -1,0 +1,183 @@
+"""Mixed precision: as few operators in 16 bits as a goal takes, whatever the number of processes, stopped or not."""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from vitrify import ops
+from vitrify.core.errors import UsageError
+from vitrify.ir import DType, Graph, Model, Tensor
+from vitrify.pipeline.options import DataOptions, QuantizeOptions
+from vitrify.pipeline.search import Goal, How, quantize_well, read_goal
+from vitrify.pipeline.search.candidates import Worth
+from vitrify.pipeline.search.narrowing import pruned, shortest
+from vitrify.pipeline.steps import calibrate_model
+from vitrify.quant import QuantizeResult, Recipe
+from vitrify.quant.recipe import format_recipe, parse_recipe
+from vitrify.tflite import read, write
+
+SAMPLES = 6
+
+
+def branches(x: Tensor, graph: Graph, name: str, random: np.random.Generator) -> Tensor:
+    """Three convolutions with x * sigmoid(x) behind, of sizes 1, 2 and 64, joined."""
+    parts = []
+    for scale in (1, 2, 64):
+        made = convolution(graph, x, f"{name}/conv_{scale}", (8, 3, 3, x.shape[-1]), scale / 5, random)
+        gate = graph.add(ops.Logistic(), [made], name=f"{name}/gate_{scale}").output
+        parts.append(graph.add(ops.Mul(), [made, gate], name=f"{name}/mul_{scale}").output)
+    return graph.add(ops.Concatenation(axis=3), parts, name=f"{name}/join").output
+
+
+def convolution(graph: Graph, x: Tensor, name: str, shape: tuple[int, ...], size: float, random: np.random.Generator,
+                weigh: bool = False) -> Tensor:
+    weights = (random.standard_normal(shape) * size).astype(np.float32)
+    if weigh:                                          # what reads the join hears the quiet member above all
+        weights /= np.repeat([1, 2, 4096], 8).astype(np.float32)
+    inputs = [x, Tensor(f"{name}/w", DType.FLOAT32, shape, data=weights),
+              Tensor(f"{name}/b", DType.FLOAT32, (shape[0],), data=np.zeros(shape[0], np.float32))]
+    return graph.add(ops.Conv2D(), inputs, name=name).output
+
+
+def network() -> Model:
+    """Branches of very different size that are joined, twice, and a convolution."""
+    random, graph = np.random.default_rng(3), Graph()
+    x = Tensor("x", DType.FLOAT32, (1, 12, 12, 4))
+    graph.inputs.append(x)
+    y = branches(x, graph, "first", random)
+    y = convolution(graph, y, "between", (8, 1, 1, 24), 0.2, random, weigh=True)
+    y = branches(y, graph, "second", random)
+    graph.set_outputs([convolution(graph, y, "last", (4, 1, 1, 24), 0.2, random, weigh=True)])
+    return Model([graph])
+
+
+class Case:
+    """The network in a folder, calibrated."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "float.tflite"
+        write(network(), self.path)
+        random = np.random.default_rng(1)
+        np.save(folder / "samples.npy", random.standard_normal((SAMPLES, 12, 12, 4)).astype(np.float32))
+        self.data, self.model = DataOptions(path=folder / "samples.npy"), read(self.path)
+        self.statistics, _ = calibrate_model(self.path, self.model, self.data, Recipe(), None, lambda done, total: None)
+
+    def search(self, goal: Goal, state: Path | None = None, jobs: int = 1,
+               recipe: Recipe = Recipe()) -> tuple[QuantizeResult, Recipe]:
+        how = How(goal=goal, state=state, jobs=jobs)
+        return quantize_well(self.model, self.path, self.statistics, recipe, self.data, how)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return Case(tmp_path_factory.mktemp("search"))
+
+
+def bits(result: QuantizeResult) -> list[str]:
+    return [f"{node.op.kind} {[t.dtype.label for t in node.outputs]}" for node in result.model.main]
+
+
+GOALS = {
+    "kept_by_8_bits": ("sqnr>=6", [], 0.0),
+    "by_few": ("sqnr>=28", ["quant.mixed"], 0.3),
+    "by_none": ("sqnr>=80", ["quant.mixed"], 0.4),
+}
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_as_few_as_reach_the_goal(case: Case, name: str) -> None:
+    asked, codes, most = GOALS[name]
+    result, _ = case.search(read_goal(asked))
+    found = [f for f in result.findings if f.code.startswith("quant.")]
+    assert [f.code for f in found] == codes
+    assert len(result.plan.wide) <= most * len(result.model.main)
+    if name == "by_none":
+        assert "was asked for" in found[0].headline
+
+
+def test_stopped_or_in_parallel_the_answer_is_the_same(case: Case, tmp_path: Path) -> None:
+    goal, state = read_goal("sqnr>=28"), tmp_path / "out.search"
+    first, recipe = case.search(goal, state)
+    assert not state.exists()
+    both, same = case.search(goal, tmp_path / "other.search", jobs=2)
+    assert (bits(both), same) == (bits(first), recipe)
+
+    def stop(self: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("vitrify.pipeline.search.searching.pruned", lambda *given: stop(given))
+        case.search(goal, state)
+    lines = state.read_text().splitlines()
+    state.write_text("\n".join(lines[:-1] + [lines[-1][:20]]))          # killed in the middle of a line
+    again, found = case.search(goal, state)
+    assert (bits(again), found) == (bits(first), recipe)
+    told = next(f for f in again.findings if f.code == "quant.mixed")
+    assert "taken from before" in told.why
+
+
+def test_another_search_does_not_take_what_one_left(case: Case, tmp_path: Path) -> None:
+    state = tmp_path / "out.search"
+    state.write_text('["other", "a", 99.0, 0, 10]\nnonsense\n')
+    result, _ = case.search(read_goal("sqnr>=28"), state)
+    assert "taken from before" not in next(f for f in result.findings if f.code == "quant.mixed").why
+
+
+def test_the_recipe_that_was_found_needs_no_search(case: Case) -> None:
+    first, recipe = case.search(read_goal("sqnr>=28"))
+    again, same = case.search(Goal(), recipe=parse_recipe(format_recipe(recipe)))
+    assert same == recipe
+    assert bits(again) == bits(first)
+
+
+REFUSED = {
+    "no_such_metric": ({"target_quality": "psnr>=3"}, "search.metric"),
+    "no_number": ({"target_quality": "sqnr>=1e-"}, "search.goal"),
+    "no_form": ({"target_quality": "sqnr<=3"}, "search.goal"),
+    "two_goals": ({"target_quality": "sqnr>=3", "metric": "top1"}, "search.goal"),
+    "a_drop_of_nothing": ({"max_drop": 1.0}, "search.goal"),
+    "a_negative_drop": ({"metric": "top1", "max_drop": -1.0}, "search.goal"),
+    "more_than_all": ({"target_quality": "top1>=101"}, "search.goal"),
+    "a_budget_for_nothing": ({"budget_ms": 3.0}, "search.budget"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_goals_are_refused(name: str) -> None:
+    given, code = REFUSED[name]
+    with pytest.raises(UsageError) as caught:
+        msgspec.convert(given, QuantizeOptions).goal()
+    assert [f.code for f in caught.value.findings] == [code]
+    assert all(f.help or "at most" in f.headline for f in caught.value.findings)
+
+
+@pytest.mark.parametrize("needed", [[0], [3, 4], [0, 19], [], list(range(20))], ids=str)
+def test_pruning_keeps_what_is_needed(needed: list[int]) -> None:
+    names = [f"n{i}" for i in range(20)]
+    wanted = {f"n{i}" for i in needed}
+    kept = pruned(names, lambda sets: [Worth(float(wanted <= set(s)), len(s), 20) for s in sets],
+                  lambda worth: worth.quality > 0)
+    assert wanted <= set(kept)
+    assert len(kept) <= max(2, len(needed) + 4)
+
+
+@pytest.mark.parametrize("guess", [None, 0, 30, 99])
+@pytest.mark.parametrize("place", [0, 1, 37, 99, 100])
+def test_the_first_that_is_good_is_found(place: int, guess: int | None) -> None:
+    sets = [tuple(f"n{i}" for i in range(count + 1)) for count in range(100)]
+    tried: list[int] = []
+
+    def worth(asked: object) -> list[Worth]:
+        sizes = [len(s) for s in asked]                 # type: ignore[attr-defined]
+        tried.extend(sizes)
+        return [Worth(float(size), size, 100) for size in sizes]
+
+    found = shortest(sets, worth, lambda w: w.quality > place, guess)
+    if place == 100:
+        assert found is None
+    else:
+        assert found is not None
+        assert place <= found <= place + 2
+        assert len(tried) <= 20
