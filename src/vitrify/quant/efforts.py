@@ -11,9 +11,12 @@ from typing import Any, Literal
 Effort = Literal["fast", "balanced", "best"]
 
 EFFORTS: dict[Effort, dict[str, Any]] = {
-    "fast": {"rounding": "nearest", "rounding_inputs": 200, "weight_clipping": False, "equalize": False},
-    "balanced": {"rounding": "compensated", "rounding_inputs": 200, "weight_clipping": True, "equalize": False},
-    "best": {"rounding": "learned", "rounding_inputs": 1200, "weight_clipping": True, "equalize": True},
+    "fast": {"rounding": "nearest", "rounding_inputs": 200, "weight_clipping": False, "equalize": False,
+             "trials": False},
+    "balanced": {"rounding": "compensated", "rounding_inputs": 200, "weight_clipping": True, "equalize": False,
+                 "trials": False},
+    "best": {"rounding": "compensated", "rounding_inputs": 1200, "weight_clipping": True, "equalize": True,
+             "trials": True},
 }
 """Recipe keys by effort. What a recipe says itself comes before."""
 
@@ -22,6 +25,7 @@ SAYS: dict[str, str] = {
     "rounding_inputs": "layers with up to so many inputs for an output are rounded so, others to the nearest",
     "weight_clipping": "scales of weights with the least error",
     "equalize": "channels scaled against each other, exactly in float",
+    "trials": "calibrators and roundings compared on the calibration samples, the best taken",
 }
 """What each of those keys does, in a few words."""
 

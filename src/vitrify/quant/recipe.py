@@ -99,6 +99,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rounding_inputs: layers with more inputs for each output are rounded to the nearest: others would take long.
     weight_clipping: search the scale of each channel's weights for the least error, cutting a few of them.
     equalize: scale channels against each other, exactly in float, where one scale serves them badly.
+    trials: compare other calibrators and roundings on the calibration samples, and take what keeps the outputs best;
+        the recipe that is saved holds what was taken.
     bias_correction: correct each bias by the mean error that rounding the weights brings to its channel.
     """
 
@@ -122,6 +124,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rounding_inputs: int = 200
     weight_clipping: bool = True
     equalize: bool = False
+    trials: bool = False
     bias_correction: bool = True
     overrides: tuple[Override, ...] = ()
 

@@ -49,6 +49,7 @@ def most_told(histogram: Histogram, seen: Range) -> Range:
     Source: Migacz, 8-bit Inference with TensorRT, GTC 2017; here for ranges with a zero point, both ends shrunk alike.
     """
     filled = histogram.counts > 0
+    filled &= np.abs(histogram.centers) > 2 * histogram.top / len(histogram.counts)      # zeros are exact in any range
     values, counts = histogram.centers[filled], histogram.counts[filled].astype(np.float64)
     if not values.size:
         return seen
