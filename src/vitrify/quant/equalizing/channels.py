@@ -157,7 +157,8 @@ def factor(node: Node) -> int | None:
     """The position of a constant with one value for each channel, None where there is none."""
     for index in (0, 1):
         tensor = node.input(index)
-        if tensor.is_constant and is_real(tensor) and tensor.size == node.output.shape[-1] == tensor.shape[-1] > 1:
+        if tensor.is_constant and is_real(tensor) and tensor.shape and \
+                tensor.size == node.output.shape[-1] == tensor.shape[-1] > 1:
             return index
     return None
 
