@@ -30,10 +30,11 @@ def write_page(outcomes: Sequence[Any], limit: int) -> None:
     by_key = {(o.tool, o.model): o for o in outcomes}
     peers = [t for t in SHOWN if t != OURS and any(o.tool == t for o in outcomes)]
     lines = ["# Conversion beside other tools", "",
-             f"The {len(models)} models of the zoo from ONNX (for litert-torch: the PyTorch module) to float TFLite, "
+             f"{len(models)} models of the zoo from ONNX (for litert-torch: the PyTorch module) to float TFLite, "
              "the whole process from its start: CPU seconds of all its threads and children, and the peak of resident "
              "memory. litert-torch builds the module in the same process, as its users do; making its random weights "
-             "is not counted. Each tool runs with its defaults, in an environment of its own, activated. `make zoo` "
+             "is not counted. Each tool runs with its defaults, in an environment of its own, activated; `-nuo` leaves "
+             "out onnxsim, with which onnx2tf begins else. `make zoo` "
              "and then `make bench-zoo` measure and write this section. A peer's figure is of one run and "
              "kept; Vitrify's own column is the median of its runs, and ratios are to its runs right before and "
              f"after the peer's. A tool is stopped after {limit} CPU seconds.", "",
