@@ -19,6 +19,8 @@ from vitrify.quant.recipe import format_recipe, parse_recipe
 from vitrify.tflite import read, write
 
 SAMPLES = 6
+TIED = Recipe(split_levels=1)
+"""Leaves the parts of joins as they are."""
 
 
 def branches(x: Tensor, graph: Graph, name: str, random: np.random.Generator) -> Tensor:
@@ -62,10 +64,10 @@ class Case:
         random = np.random.default_rng(1)
         np.save(folder / "samples.npy", random.standard_normal((SAMPLES, 12, 12, 4)).astype(np.float32))
         self.data, self.model = DataOptions(path=folder / "samples.npy"), read(self.path)
-        self.statistics, _ = calibrate_model(self.path, self.model, self.data, Recipe(), None, lambda done, total: None)
+        self.statistics, _ = calibrate_model(self.path, self.model, self.data, TIED, None, lambda done, total: None)
 
     def search(self, goal: Goal, state: Path | None = None, jobs: int = 1,
-               recipe: Recipe = Recipe()) -> tuple[QuantizeResult, Recipe]:
+               recipe: Recipe = TIED) -> tuple[QuantizeResult, Recipe]:
         how = How(goal=goal, state=state, jobs=jobs)
         return quantize_well(self.model, self.path, self.statistics, recipe, self.data, how)
 
@@ -97,21 +99,23 @@ def test_as_few_as_reach_the_goal(case: Case, name: str) -> None:
         assert "was asked for" in found[0].headline
 
 
-def test_stopped_or_in_parallel_the_answer_is_the_same(case: Case, tmp_path: Path) -> None:
+def test_stopped_or_in_parallel_the_answer_is_the_same(case: Case, tmp_path: Path,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     goal, state = read_goal("sqnr>=28"), tmp_path / "out.search"
     first, recipe = case.search(goal, state)
     assert not state.exists()
     both, same = case.search(goal, tmp_path / "other.search", jobs=2)
     assert (bits(both), same) == (bits(first), recipe)
 
-    def stop(self: object) -> None:
+    def stop(*given: object) -> None:
         raise KeyboardInterrupt
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("vitrify.pipeline.search.searching.pruned", lambda *given: stop(given))
+    monkeypatch.setattr("vitrify.pipeline.search.searching.pruned", stop)
+    with pytest.raises(KeyboardInterrupt):
         case.search(goal, state)
+    monkeypatch.undo()
     lines = state.read_text().splitlines()
-    state.write_text("\n".join(lines[:-1] + [lines[-1][:20]]))          # killed in the middle of a line
+    state.write_text("\n".join([*lines[:-1], lines[-1][:20]]))          # killed in the middle of a line
     again, found = case.search(goal, state)
     assert (bits(again), found) == (bits(first), recipe)
     told = next(f for f in again.findings if f.code == "quant.mixed")

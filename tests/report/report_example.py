@@ -6,16 +6,20 @@ from pathlib import Path
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.results import (
+    AnalysisRow,
     Artifact,
     BindingRow,
     CalibrationFacts,
     ComparisonRow,
     Coverage,
+    DistributionRow,
     ErrorRow,
     Estimate,
+    FigureRow,
     GroupRow,
     LedgerRow,
     ModelFacts,
+    OperatorRow,
     PartitionRow,
     PictureRow,
     PlacementRow,
@@ -68,6 +72,12 @@ def example(name: str = HOSTILE) -> RunRecord:
         verify_float=compared, verify_int8=compared, coverage=Coverage(nodes=0.5, macs=0.9, time=0.8),
         placement=PlacementRow(npu=1, cpu=1, folded=1, verdicts=verdicts, partitions=partitions),
         estimate=Estimate(latency_ms=5.0, low_ms=4.0, high_ms=7.0, source=name, assumptions=[name]),
+        analysis=AnalysisRow(
+            reference=name, candidate=name, samples=2, sensitive_of=1, operators=[
+                OperatorRow(node=name, operator="CONV_2D", tensor=name, origin=[name], bits=8, cause=name, share=0.25,
+                            alone_db=31.5, single=FigureRow(sqnr_db=40.0, cosine=0.99, max_lsb=1.0))],
+            distributions=[DistributionRow(tensor=name, operator="CONV_2D", low=-1.0, high=2.0, float_counts=[1, 0, 5],
+                                           integer_counts=[2, 0, 4], saturated=0.25, dead=0.5, levels=17)]),
         interface=[BindingRow(side="out", name=name, shape=[1, 2], dtype="float32", steps=[name, "join"])],
         memory={"arena_bytes": 1000, "sram_bytes": 500},
         pictures=[PictureRow(name=name, task="detection", input="in.png", float_picture="in.png", int8_picture="in.png",

@@ -15,8 +15,8 @@ from vitrify.report.markup import Html, table, tag
 from vitrify.results import RunRecord
 
 NEVER_CLOSED = ("br", "img", "input", "meta")
-SECTIONS = ["pictures", "findings", "quality", "placement", "cycles", "model", "interface", "ledger", "calibration",
-            "memory", "stages", "reproduce"]
+SECTIONS = ["pictures", "findings", "quality", "analysis", "placement", "cycles", "model", "interface", "ledger",
+            "calibration", "memory", "stages", "reproduce"]
 
 
 class Page(HTMLParser):

@@ -43,17 +43,23 @@ def analyze_files(source: Path, candidate: Path, data: DataOptions, conversion: 
 
 def analyze_float(reference: Path, candidate: Path, data: DataOptions, reporter: Reporter,
                   names: tuple[str, str]) -> AnalysisRow:
-    """Analyze a quantized file against the float TFLite file that it was made from."""
+    """Analyze a quantized file against the float TFLite file that it was made from, as a step of a command."""
+    with step(reporter, "analyze") as note:
+        found, note.text = analyzed(reference, candidate, data, reporter, names)
+    return found
+
+
+def analyzed(reference: Path, candidate: Path, data: DataOptions, reporter: Reporter,
+             names: tuple[str, str]) -> tuple[AnalysisRow, str]:
+    """Return the analysis, and what came out in a few words."""
     from vitrify import tflite
     from vitrify.data.binding import identity_interface
     from vitrify.verify.operators import analyze
 
     model = tflite.read(reference)
-    with step(reporter, "analyze") as note:
-        samples = data.open(model.interface or identity_interface(model), ANALYZED, purpose="comparison")
-        found = analyze(reference, candidate, samples.walk(skipped=[]), reporter.advance, names)
-        note.text = _summary(found)
-    return found
+    samples = data.open(model.interface or identity_interface(model), ANALYZED, purpose="comparison")
+    found = analyze(reference, candidate, samples.walk(skipped=[]), reporter.advance, names)
+    return found, _summary(found)
 
 
 def _summary(found: AnalysisRow) -> str:

@@ -61,7 +61,7 @@ def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:
         DataError: the model needs calibration and there is no data.
     """
     calibrated = [CONVERT, PREPARE_FLOAT, VERIFY_FLOAT, CALIBRATE, QUANTIZE, PREPARE_INT8, VERIFY_INT8, COMPILE,
-                  ILLUSTRATE]
+                  ILLUSTRATE, *([ANALYZE] if options.quantization.analyze else [])]
     if needs_exchange(options.model):
         options.data.require("calibration")
         return [EXPORT, *calibrated]
@@ -251,6 +251,16 @@ def _verify_int8(build: Build) -> None:
                                              INT8_SAMPLES, soften=build.options.data.random)
 
 
+def _analyze(build: Build) -> None:
+    from vitrify.pipeline.analysis import analyzed
+
+    run = build.run
+    reference, candidate = run.artifact("float"), run.artifact("int8")
+    with build.stage("analyze") as stage:
+        run.record.analysis, stage.text = analyzed(reference, candidate, build.options.data, build.reporter,
+                                                   (reference.name, candidate.name))
+
+
 def _calibrate(build: Build) -> None:
     from vitrify import tflite
 
@@ -386,6 +396,8 @@ PREPARE_INT8 = Unit("prepare int8", ("prepare int8",), work=_preparing("prepare 
                     key=lambda b: _hash(b, "int8"))
 VERIFY_INT8 = Unit("verify int8", ("verify int8",), sections=("verify_int8",), work=_verify_int8,
                    key=lambda b: [_hash(b, "float"), _hash(b, "int8"), _data_key(b)])
+ANALYZE = Unit("analyze", ("analyze",), sections=("analysis",), work=_analyze,
+               key=lambda b: [_hash(b, "float"), _hash(b, "int8"), _data_key(b)])
 COMPILE = Unit("compile", ("compile",), artifacts=("compiled",),
                sections=("coverage", "placement", "estimate", "memory"), work=_compile,
                key=lambda b: [_hash(b, "int8"), b.options.target])

@@ -44,6 +44,21 @@ def bars(values: Sequence[Bar], unit: str, limit: float | None = None) -> Html:
     return tag("svg", lines, marks, caption, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="chart", role="img")
 
 
+def spread(before: Sequence[int], after: Sequence[int], low: float, high: float) -> Html:
+    """Return two histograms from ``low`` to ``high``; heights go with the root of counts, so that tails are seen."""
+    top = max(*before, *after, 1) ** 0.5
+    base, height = 80, 72
+    step = WIDTH / max(1, len(before))
+    marks = [tag("rect", tag("title", f"{low + (high - low) * (n + 0.5) / len(counts):.4g}: {count}"),
+                 x=f"{(n + inset) * step:.1f}", y=f"{base - count ** 0.5 / top * height:.1f}",
+                 width=f"{step * (1 - 2 * inset):.1f}", height=f"{count ** 0.5 / top * height:.1f}", class_=style)
+             for style, counts, inset in (("cpu", before, 0.04), ("bar", after, 0.24))
+             for n, count in enumerate(counts) if count]
+    ends = [tag("text", f"{low:.4g}", x=2, y=base + 14, class_="axis"),
+            tag("text", f"{high:.4g}", x=WIDTH - 2, y=base + 14, class_="axis end")]
+    return tag("svg", marks, ends, viewBox=f"0 0 {WIDTH} {base + 18}", class_="chart", role="img")
+
+
 def strip(parts: Sequence[tuple[str, str, float]]) -> Html:
     """Return one bar of consecutive parts: (style class, label, weight)."""
     total = sum(weight for _, _, weight in parts) or 1.0

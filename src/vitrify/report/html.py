@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitrify.core.files import write_atomically
-from vitrify.report import placement_view, quality_view, run_view, summary_view
+from vitrify.report import analysis_view, placement_view, quality_view, run_view, summary_view
 from vitrify.report.markup import Html, render, tag
 from vitrify.results import RunRecord
 
@@ -25,6 +25,7 @@ def render_report(record: RunRecord, folder: Path) -> str:
     """Return the page of a run."""
     sections = [section for section in (
         summary_view.pictures(record, folder), summary_view.findings(record), quality_view.quality(record),
+        analysis_view.analysis(record),
         placement_view.placement(record), placement_view.hot_spots(record), run_view.models(record),
         run_view.interface(record), run_view.ledger(record), run_view.calibration(record),
         placement_view.memory(record), run_view.stages(record), run_view.reproduce(record)) if section is not None]

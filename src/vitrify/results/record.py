@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from vitrify.core.findings import Finding
+from vitrify.results.analysis import AnalysisRow
 from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
@@ -102,6 +103,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     calibration: CalibrationFacts | None = None
     verify_float: ComparisonRow | None = None
     verify_int8: ComparisonRow | None = None
+    analysis: AnalysisRow | None = None
     coverage: Coverage = msgspec.field(default_factory=Coverage)
     placement: PlacementRow = msgspec.field(default_factory=PlacementRow)
     estimate: Estimate = msgspec.field(default_factory=Estimate)

@@ -65,7 +65,8 @@ def read_goal(quality: str = "", metric: str = "", max_drop: float | None = None
     if metric:
         drop = 0.5 if max_drop is None else max_drop
         if drop < 0:
-            raise UsageError.of("search.goal", f"--max-drop must not be below 0, got {drop:g}")
+            raise UsageError.of("search.goal", f"--max-drop must not be below 0, got {drop:g}",
+                                help="it says how much may be lost, for example 0.5")
         least = METRICS[metric].best - drop
     if name and least > METRICS[name].best:
         raise UsageError.of("search.goal", f"{name} is at most {METRICS[name].best:g}, {least:g} is asked for")
