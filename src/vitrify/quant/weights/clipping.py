@@ -1,7 +1,7 @@
 """Scales of weights that lose least: a finer step for most of them against the clipping of a few.
 
 Every channel's scale is searched for by itself, in the squared error of its weights, each as important as its input
-varies. A channel of few weights gains most, as a step is found that many of them lie close to.
+varies.
 """
 
 from __future__ import annotations
