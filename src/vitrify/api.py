@@ -79,7 +79,7 @@ def load(source: str | Path | object, example_inputs: Sequence[Any] | Mapping[st
 def quantize(model: Source, *, data: object = None, samples: int | Literal["auto"] | None = None,
              random_calibration: bool = False, preprocess: Preprocess | None = None, recipe: Recipe | None = None,
              shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
-             trust: bool = False) -> Model:
+             trust: bool = False, target_quality: str = "", jobs: int = 1) -> Model:
     """Return the full-integer int8 form of a float model; the model itself is not changed.
 
     Args:
@@ -91,15 +91,18 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
         preprocess: how a file, or an array of 8-bit pixels, becomes an input; the model remembers it.
         recipe: what is quantized how.
         shapes, dims, values, trust: as for ``load``, when ``model`` is a file.
+        target_quality: such as "sqnr>=35": as few operators as reach it compute with 16-bit activations.
+        jobs: how many candidates of that search are tried at once.
     Raises:
         VitrifyError: an operator has no int8 form, or the data does not fit.
     """
     from vitrify import quant, tflite
     from vitrify.passes import to_integer_forms
+    from vitrify.pipeline.search import How, quantize_well, read_goal
     from vitrify.pipeline.steps import calibrate_model
-    from vitrify.pipeline.widening import quantize_enough
     from vitrify.quant.copying import copy_model
 
+    goal = read_goal(target_quality)
     feed = None if data is None or isinstance(data, str | Path) else data
     given = _data(data if feed is None else None, samples, random_calibration, preprocess)
     if feed is None or random_calibration:
@@ -112,7 +115,8 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
         given = given if feed is None else structs.replace(given, feed=_feed(feed, folder / "kept", given))
         tflite.write(source, path)
         statistics, _ = calibrate_model(path, source, given, chosen, None, _silent)
-        return quantize_enough(source, path, statistics, chosen, given)[0].model
+        how = How(goal=goal, jobs=jobs)
+        return quantize_well(source, path, statistics, chosen, given, how)[0].model
 
 
 def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shapes | None = None,
