@@ -24,10 +24,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "benchmarks" / "quality"), str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "zoo")]
 
-import files
-from models import CALIBRATION, HELD_OUT, Subject, subjects
-from quality_page import write_page
-from tools import OURS, PEERS, REQUIREMENTS, TOOLS, Outcome, Task
+import files  # noqa: E402
+from models import CALIBRATION, HELD_OUT, Subject, subjects  # noqa: E402
+from quality_page import write_page  # noqa: E402
+from tools import OURS, PEERS, REQUIREMENTS, TOOLS, Outcome, Task  # noqa: E402
 
 RESULTS = ROOT / ".cache" / "bench" / "quality"
 REVISION = 1

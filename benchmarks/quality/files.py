@@ -148,5 +148,6 @@ def _turns(shape: tuple[int, ...], wanted: tuple[int, ...]) -> list[tuple[int, .
 def compare(expected: Sequence[Arrays], got: Sequence[Sequence[Array]],
             where: Places) -> dict[str, float]:
     """The SQNR in dB of each of the source's outputs."""
-    return {name: decibels([e[name] for e in expected], [g[k].transpose(p).reshape(expected[0][name].shape) for g in got])
+    return {name: decibels([e[name] for e in expected],
+                           [g[k].transpose(p).reshape(expected[0][name].shape) for g in got])
             for name, (k, p) in where.items()}

@@ -19,11 +19,11 @@ def write_page(results: Results, ours: Sequence[str], peers: Sequence[str]) -> N
     there = {m: r for m, r in results.items() if r}
     short = summary(there, ours, peers)
     lines = ["# Int8 quality beside other tools", "",
-             f"Each tool calibrates on the same {CALIBRATION} samples; its file runs on {HELD_OUT} others, and its answers "
-             "are held against ONNX Runtime's float answers through the source model's own outputs (Vitrify's joined as "
-             "`vitrify.run` gives them): SQNR in dB of the worst output. ai-edge-quantizer gets two float files, "
-             "Vitrify's and the one of onnx2tf's direct path, and the better result counts. The zoo's weights are random "
-             "and scaled like trained ones. `make bench-quality` measures and writes this section.", "",
+             f"Each tool calibrates on the same {CALIBRATION} samples; its file runs on {HELD_OUT} others, and its "
+             "answers are held against ONNX Runtime's float answers through the source model's own outputs (those of "
+             "Vitrify joined as `vitrify.run` gives them): SQNR in dB of the worst output. ai-edge-quantizer gets two float files, "
+             "Vitrify's and the one of onnx2tf's direct path, and the better result counts. The zoo's weights are "
+             "random and scaled like trained ones. `make bench-quality` measures and writes this section.", "",
              "## In short", "", *short, "", "## Model by model", "", "SQNR in dB (CPU seconds from ONNX to int8)", "",
              *rows(there, ours, peers)]
     put_section(PAGE, "quality", lines)
@@ -38,8 +38,8 @@ def best_peer(found: Mapping[str, Any], peers: Sequence[str]) -> Any:
 
 def summary(results: Results, ours: Sequence[str], peers: Sequence[str]) -> list[str]:
     """How much more each effort keeps than each peer, and than the better of them."""
-    lines = ["| effort | against | models | median gain, dB | least gain | more than 0.5 dB lower | CPU time, median of "
-             "peer : Vitrify |", "|---|---|---:|---:|---:|---|---:|"]
+    lines = ["| effort | against | models | median gain, dB | least gain | more than 0.5 dB lower | CPU time, median "
+             "of peer : Vitrify |", "|---|---|---:|---:|---:|---|---:|"]
     for tool in ours:
         for name, chosen in (*((p, [p]) for p in peers), ("the best of them", list(peers))):
             pairs = [(m, f[tool], o) for m, f in results.items() if tool in f and f[tool].decibels
@@ -50,7 +50,8 @@ def summary(results: Results, ours: Sequence[str], peers: Sequence[str]) -> list
             lower = [f"{m} ({g:+.1f})" for m, g in sorted(gains.items(), key=lambda x: x[1]) if g < -0.5]
             times = [theirs.cpu_seconds / mine.cpu_seconds for _, mine, theirs in pairs if mine.cpu_seconds]
             lines.append(f"| {tool} | {name} | {len(pairs)} | {statistics.median(gains.values()):+.2f} | "
-                         f"{min(gains.values()):+.1f} | {', '.join(lower) or 'none'} | {statistics.median(times):.1f} |")
+                         f"{min(gains.values()):+.1f} | {', '.join(lower) or 'none'} | "
+                         f"{statistics.median(times):.1f} |")
     return lines
 
 

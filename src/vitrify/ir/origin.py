@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 MOST_SOURCES = 64
-"""Kept of one origin, half from each end: what a chain of thousands has become must not carry them all at every step."""
+"""Kept of one origin, half from each end: what became of a chain of thousands must not carry them all at each step."""
 
 
 class Source(NamedTuple):

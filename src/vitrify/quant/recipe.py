@@ -116,7 +116,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     output_type: IoType = "int8"
     outputs: Literal["split", "normalize", "keep"] = "split"
     split_levels: int = 32
-    score_error: float = 0.02
+    score_error: float = 0.0
     sequences: Literal["auto", "whole", "steps"] = "auto"
     host_bits: Literal[8, 16] = 16
     effort: Effort = "balanced"
