@@ -22,8 +22,9 @@ def write_page(results: Results, ours: Sequence[str], peers: Sequence[str]) -> N
              f"Each tool calibrates on the same {CALIBRATION} samples; its file runs on {HELD_OUT} others, and its "
              "answers are held against ONNX Runtime's float answers through the source model's own outputs (those of "
              "Vitrify joined as `vitrify.run` gives them): SQNR in dB of the worst output. ai-edge-quantizer gets two "
-             "float files, Vitrify's and the one of onnx2tf's direct path, and the better result counts. The zoo's weights are "
-             "random and scaled like trained ones. `make bench-quality` measures and writes this section.", "",
+             "float files, Vitrify's and the one of onnx2tf's direct path, and the better result counts. The zoo's "
+             "weights are random and scaled like trained ones. `make bench-quality` measures and writes this section.",
+             "",
              "## In short", "", *short, "", "## Model by model", "", "SQNR in dB (CPU seconds from ONNX to int8)", "",
              *rows(there, ours, peers)]
     put_section(PAGE, "quality", lines)
