@@ -92,7 +92,7 @@ REFUSED = {
     "files of pictures": (Case("ImageDecoder", [Feed(np.zeros(9, np.uint8))], opset=20), "decode the picture before"),
     "a huge matrix": (Case("DFT", [(1, 1 << 14, 1)], opset=17), "at most 16777216 are made"),
     "a huge signal": (Case("DFT", [(1, 1 << 23, 1), i64(2)], opset=17), "at most 16777216 are made"),
-    "a huge window": (Case("HannWindow", [i64(1 << 27)], opset=17), "at most 4194304 are made"),
+    "a huge window": (Case("HannWindow", [i64(1 << 27)], opset=17), "at most 4,194,304 are made"),
     "a huge length": (Case("DFT", [(1, 8, 1), i64(1 << 40)], opset=17), "at most 16777216 are made"),
 }
 

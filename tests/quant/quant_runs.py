@@ -32,6 +32,7 @@ class Pair:
     int8: Run
     samples: Samples
     kinds: list[str]
+    joints: int
     float_operators: int
     findings: Sequence[Finding]
 
@@ -54,7 +55,15 @@ def pair_of(source: Path, files: Sequence[Path], preprocess: Preprocess, folder:
     write(result.model, folder / "int8.tflite")
     left = [n for n in result.model.main if any(t is not None and t.dtype.is_float for t in (*n.inputs, *n.outputs))]
     return Pair(_runner(folder / "float.tflite", model), _runner(folder / "int8.tflite", result.model), samples,
-                [n.op.kind for n in result.model.main], len(left), result.findings)
+                [n.op.kind for n in result.model.main], _joints(result.model), len(left), result.findings)
+
+
+def _joints(model: Model) -> int:
+    """The QUANTIZE that stand before or behind a CONCATENATION."""
+    joins = [n for n in model.main if n.op.kind == "CONCATENATION"]
+    makers = [t.producer for n in joins for t in n.inputs if t is not None and t.producer is not None]
+    users = [user for n in joins for user in n.output.users]
+    return sum(node.op.kind == "QUANTIZE" for node in (*makers, *users))
 
 
 def _samples(files: Sequence[Path], interface: Interface, preprocess: Preprocess) -> Samples:

@@ -278,9 +278,10 @@ def refuse_not_finite(sample: dict[str, Array], name: str) -> None:
         bad = ~np.isfinite(array) if array.dtype.kind == "f" else np.zeros(0, np.bool_)
         if bad.any():
             first = [int(i) for i in np.argwhere(bad)[0]]
+            value = float(array[tuple(first)])
             findings.append(Finding(
                 code="data.not_finite", where=name,
-                headline=f"{Path(name).name} holds {np.asarray(array)[tuple(first)]} for input '{key}': "
+                headline=f"{Path(name).name} holds {'NaN' if np.isnan(value) else value} for input '{key}': "
                          f"{int(bad.sum())} of {array.size} values are not finite, the first at {first}",
                 why="a range cannot be found for it", help="repair the sample or leave it out"))
     if findings:
