@@ -71,8 +71,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         least error of rounding and clipping together, large errors weighing more (in the third power);
         ``moving-average`` lets each sample move the range a little, so that single outliers count for little;
         ``entropy`` takes the range whose 256 levels tell most of how the values are spread.
-    weights, fully_connected_weights: one scale per output channel, or one for the whole tensor. Older compilers and
-        runtimes for small devices read only the first scale of FULLY_CONNECTED, so one is what it gets by default.
+    weights, fully_connected_weights: one scale per output channel, or one for the whole tensor. Runtimes for small
+        devices of before 2024 read only the first scale of a FULLY_CONNECTED: ``per-tensor`` is for them.
     activations: ``int16`` lets operators that have such a kernel compute with 16-bit activations and int8 weights, at
         about half the speed on an Ethos-U65; inputs and outputs of the file keep their types. Some compute so
         in any case: softmax over long rows, quotients, and what whole numbers are made of.
@@ -107,7 +107,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     calibrator: Calibrator = "mixed"
     percentile: float = 99.99
     weights: Weights = "per-axis"
-    fully_connected_weights: Weights = "per-tensor"
+    fully_connected_weights: Weights = "per-axis"
     activations: Activations = "int8"
     wide_until: str = ""
     least_db: float = 0.0
