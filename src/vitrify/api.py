@@ -77,9 +77,9 @@ def load(source: str | Path | object, example_inputs: Sequence[Any] | Mapping[st
 
 
 def quantize(model: Source, *, data: object = None, samples: int | Literal["auto"] | None = None,
-             random_calibration: bool = False, preprocess: Preprocess | None = None, recipe: Recipe | None = None,
-             shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
-             trust: bool = False, target_quality: str = "", jobs: int = 1) -> Model:
+             random_calibration: bool = False, preprocess: Preprocess | None = None,
+             recipe: Recipe | str | Path | None = None, shapes: Shapes | None = None, dims: Dims | None = None,
+             values: Values | None = None, trust: bool = False, target_quality: str = "", jobs: int = 1) -> Model:
     """Return the full-integer int8 form of a float model; the model itself is not changed.
 
     Args:
@@ -89,7 +89,7 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
         samples: use at most so many samples; "auto" stops when the ranges no longer move.
         random_calibration: calibrate on random values instead; the answers then mean nothing.
         preprocess: how a file, or an array of 8-bit pixels, becomes an input; the model remembers it.
-        recipe: what is quantized how.
+        recipe: what is quantized how; a path is that of a recipe's TOML file.
         shapes, dims, values, trust: as for ``load``, when ``model`` is a file.
         target_quality: such as "sqnr>=35": as few operators as reach it compute with 16-bit activations.
         jobs: how many candidates of that search are tried at once.
@@ -102,6 +102,8 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
     from vitrify.pipeline.steps import calibrate_model
     from vitrify.quant.copying import copy_model
 
+    if isinstance(recipe, str | Path):
+        recipe = quant.load_recipe(recipe)
     goal = read_goal(target_quality)
     feed = None if data is None or isinstance(data, str | Path) else data
     given = _data(data if feed is None else None, samples, random_calibration, preprocess)

@@ -7,7 +7,7 @@ import pytest
 from quant_graphs import Net, kinds, noise, run, sqnr, statistics_of
 
 import vitrify.ops as ops
-from vitrify.core.errors import UnsupportedError
+from vitrify.core.errors import ModelError, UnsupportedError
 from vitrify.ir import DType, Model, Tensor
 from vitrify.quant import Override, Recipe, Statistics, quantize
 from vitrify.quant.recipe import format_recipe, parse_recipe
@@ -94,3 +94,13 @@ def test_what_an_island_gives_out_is_float(tmp_path: Path) -> None:
     recipe = floats(name="total")
     result = quantize(model, statistics_of(model, tmp_path, recipe), recipe)
     assert result.model.main.outputs[0].dtype is DType.FLOAT32
+
+
+def test_a_division_through_zero_may_stay_in_float(tmp_path: Path) -> None:
+    net = Net(1, 6, 6, 3)
+    model = net.model(net.add(ops.Div(), net.x, net.add(ops.Sub(), net.x, net.constant(np.float32(0.1))), name="ratio"))
+    with pytest.raises(ModelError, match=r'name = "ratio", activations = "float"'):
+        quantize(model, statistics_of(model, tmp_path))
+    recipe = floats(name="ratio")
+    result = quantize(model, statistics_of(model, tmp_path, recipe), recipe)
+    assert {node.name for node in float_operators(result.model.main)} == {"ratio"}

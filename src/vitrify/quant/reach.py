@@ -10,6 +10,7 @@ from vitrify.ir import Graph, Node, Tensor
 from vitrify.ops import Div, Log, Reshape, Rsqrt, Slice, Split, SplitV, Squeeze, StridedSlice, Transpose
 from vitrify.quant.calibration.observe import keys
 from vitrify.quant.calibration.statistics import Range, Statistics
+from vitrify.quant.forms.norms import norms
 from vitrify.quant.planning import natural_ranges
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import is_real
@@ -30,7 +31,8 @@ def reach_findings(graph: Graph, statistics: Statistics, recipe: Recipe,
     """Tell which inputs and which divisors ask too much of int8; ``kept`` stay in float."""
     found = input_findings(graph, statistics, keys(graph), recipe.split_levels)
     if graph.nodes_of(Div, Rsqrt):
-        found += divisor_findings(graph, natural_ranges(graph, statistics, recipe), kept)
+        fine = {norm.root for norm in norms(graph)} if recipe.norms == "int16" else set[Node]()
+        found += divisor_findings(graph, natural_ranges(graph, statistics, recipe), kept | fine)
     return found
 
 
@@ -40,7 +42,7 @@ def divisor_findings(graph: Graph, ranges: Mapping[Tensor, Range], kept: Set[Nod
     ERROR where a divisor of DIV goes through 0, which its kernel does not survive; WARNING where a reciprocal root is
     taken of values of few steps.
     """
-    return [f for node in graph.nodes_of(Div, Rsqrt) for f in divisor_of(node, ranges)]
+    return [f for node in graph.nodes_of(Div, Rsqrt) if node not in kept for f in divisor_of(node, ranges)]
 
 
 def divisor_of(node: Node, ranges: Mapping[Tensor, Range]) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import msgspec
@@ -50,7 +51,7 @@ def read_goal(quality: str = "", metric: str = "", max_drop: float | None = None
                             help="give one of them: --target-quality 'sqnr>=35', or --metric top1 --max-drop 0.5")
     if max_drop is not None and not metric:
         raise UsageError.of("search.goal", "--max-drop is given without --metric", help=f"add --metric {_known()}")
-    if budget_ms is not None and (budget_ms <= 0 or not target):
+    if budget_ms is not None and (not 0 < budget_ms < math.inf or not target):
         raise UsageError.of("search.budget", "--budget-ms needs a time above 0 and a --target",
                             help="for example --budget-ms 12 --target imx93")
     name, least = metric, 0.0

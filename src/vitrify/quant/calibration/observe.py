@@ -153,6 +153,8 @@ def observe(statistics: Statistics, watched: Sequence[Watch], arrays: Sequence[A
             seen.move(low, high)
         for axis in watch.axes:
             _observe_axis(seen, array, axis)
+        if watch.tensor.producer is not None and is_long(watch.tensor.producer) and array.size:
+            seen.note_rows(array)
         if watch.means and array.size:
             _observe_means(seen, array)
         for layer in watch.layers if is_looked_at(sample) else ():

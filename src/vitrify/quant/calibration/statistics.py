@@ -118,6 +118,10 @@ class Histogram:
         return Range(low * step - self.top, (high + 1) * step - self.top)
 
 
+ROWS = -1
+"""In the place of an axis: what is held is of the rows' largest values."""
+
+
 class TensorStatistics:
     """What was seen of one tensor. ``low`` and ``high`` are infinite the wrong way round while nothing was seen.
 
@@ -156,6 +160,18 @@ class TensorStatistics:
         """The average of the samples' extremes."""
         low, high, shares = map(float, self.moving)
         return Range(low / shares, high / shares) if shares else self.range
+
+    def note_rows(self, values: Array) -> None:
+        """Remember the smallest and the largest of the rows' largest values."""
+        largest = values.max(axis=-1)
+        low, high = np.array([largest.min()]), np.array([largest.max()])
+        self.axis_low[ROWS] = np.minimum(self.axis_low.get(ROWS, low), low)
+        self.axis_high[ROWS] = np.maximum(self.axis_high.get(ROWS, high), high)
+
+    @property
+    def flattest_row(self) -> float | None:
+        """The smallest of the largest values of rows; None where it was not asked for."""
+        return float(self.axis_low[ROWS][0]) if ROWS in self.axis_low else None
 
     @property
     def means(self) -> Array | None:

@@ -15,7 +15,8 @@ from vitrify import ops
 from vitrify.core.errors import UsageError
 from vitrify.ir import DType, Graph, Node, Operator, Tensor
 from vitrify.quant.calibration.calibrators import node_names
-from vitrify.quant.calibration.statistics import Range
+from vitrify.quant.calibration.observe import keys
+from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.forms.norms import normalizing
 from vitrify.quant.lookups import is_whole
 from vitrify.quant.recipe import Recipe
@@ -28,13 +29,17 @@ WEIGHTED: tuple[type[Operator], ...] = (
 """Operators behind which an exact place begins: what goes in is rounded before it is summed up."""
 
 
-def wide_nodes(graph: Graph, recipe: Recipe) -> set[Node]:
+CLEAR = 1 / 32
+"""A largest share from which on a row is not flat: the powers of all others add up to 31 of the 511 that int8 bears."""
+
+
+def wide_nodes(graph: Graph, recipe: Recipe, statistics: Statistics) -> set[Node]:
     """Return the nodes that compute in 16 bits: those that the recipe wants so, and those that 8 bits do not do for.
 
     What only moves values goes with what makes them.
     """
     found: set[Node] = set()
-    demanding = exacting(graph) | (normalizing(graph) if recipe.norms == "int16" else set())
+    demanding = exacting(graph, statistics) | (normalizing(graph) if recipe.norms == "int16" else set())
     inside = bool(recipe.wide_until)
     _check_name(graph, recipe.wide_until)
     for node in graph:
@@ -53,13 +58,16 @@ def wide_nodes(graph: Graph, recipe: Recipe) -> set[Node]:
     return found
 
 
-def exacting(graph: Graph) -> set[Node]:
+def exacting(graph: Graph, statistics: Statistics) -> set[Node]:
     """Nodes that 8 bits do not do for, whatever the recipe says of the others.
 
-    A softmax over a long row: shares below 1/512 are all nothing in 8 bits, and the reference kernel ends the process.
+    A softmax over long rows that are flat: shares below 1/512 are all nothing in 8 bits, and the reference kernel ends
+    the process. Rows with a clear winner stay in 8 bits: the 16-bit kernel takes every other for exp(-10) of it at
+    least, which over 6,625 classes makes a certain one 0.7.
     Quotients, and what tells a whole number from the next, with all that leads there from the last sum of products.
     """
-    found = {node for node in graph.nodes_of(ops.Softmax) if is_long(node)}
+    named = keys(graph)
+    found = {node for node in graph.nodes_of(ops.Softmax) if is_long(node) and not is_peaked(node, named, statistics)}
     waiting = [n for n in graph if (is_whole(n) or _divides(n)) and takes_sixteen(n)]
     while waiting:
         node = waiting.pop()
@@ -77,6 +85,13 @@ def _makers(node: Node) -> list[Node]:
     if isinstance(node.op, ops.BatchMatMul):
         return [maker for maker in made if isinstance(maker.op, ops.BatchMatMul)]
     return [] if isinstance(node.op, WEIGHTED) else made
+
+
+def is_peaked(node: Node, named: Mapping[Tensor, str], statistics: Statistics) -> bool:
+    """True for a softmax whose every row had a clear winner while it was observed."""
+    key = named[node.output]
+    flattest = statistics[key].flattest_row if key in statistics else None
+    return flattest is not None and flattest >= CLEAR
 
 
 def _divides(node: Node) -> bool:
