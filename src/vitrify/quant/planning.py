@@ -13,7 +13,7 @@ from vitrify.ops import Add, FullyConnected, Logistic, Maximum, Minimum, PadV2, 
 from vitrify.quant.calibration.calibrators import Calibrators, node_names
 from vitrify.quant.calibration.observe import keys
 from vitrify.quant.calibration.ranges import constant_range, range_of
-from vitrify.quant.calibration.saturation import FLAT, is_score, needed
+from vitrify.quant.calibration.saturation import FLAT, SPARSE, is_score, needed
 from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.groups import Group, Groups
 from vitrify.quant.recipe import Recipe
@@ -299,7 +299,7 @@ def natural_ranges(graph: Graph, statistics: Statistics, recipe: Recipe, wide: S
                 range_of(statistics[key], *calibrators.of(tensor))
         elif producer is not None and derived:
             found[tensor] = _derived(producer, found)
-        elif producer is not None and producer in wide and (fixed := fixed_output(producer)):
+        elif producer is not None and (fixed := fixed_output(producer)):
             found[tensor] = covered(Quantization.per_tensor(*fixed))
         else:
             found[tensor] = Range(0.0, 0.0)
@@ -311,7 +311,8 @@ def _narrowed(found: Mapping[Tensor, Range]) -> dict[Tensor, Range]:
     narrowed: dict[Tensor, Range] = {}
     for tensor, own in found.items():
         limits = needed(tensor, found)
-        narrowed[tensor] = FLAT[Logistic] if is_score(tensor) else own.clip(limits.low, limits.high)
+        sparse = is_score(tensor) and own.low <= SPARSE
+        narrowed[tensor] = FLAT[Logistic] if sparse else own.clip(limits.low, limits.high)
     return narrowed
 
 

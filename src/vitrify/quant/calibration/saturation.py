@@ -34,6 +34,9 @@ FLAT: dict[type, Range] = {
 255/256 for the logistic, -1 and 127/128 for tanh): beyond half a step, where one more rounding could lift a cut value
 by a whole step."""
 
+SPARSE = -2.0
+"""Scores that go down to this are of things that are mostly not there: a share of 0.12. Others keep their range."""
+
 MASK = -100.0
 """What holds values below this masks what it is added to: exp(-100) of a row's largest share is nothing."""
 
