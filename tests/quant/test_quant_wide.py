@@ -190,3 +190,15 @@ def test_a_wide_output_leaves_in_the_type_asked_for(kind: str, last: DType, tmp_
     assert made.main.outputs[0].dtype is last
     (wanted,), (found,) = (run(m, noise(model)[0]).values() for m in (model, made))
     assert sqnr(wanted, found) > 33
+
+
+def test_16_bits_outside_and_8_inside(tmp_path: Path) -> None:
+    net = Net(1, 6, 6, 3)
+    model = net.model(net.conv(net.x, 4))
+    recipe = Recipe(input_type="int16", output_type="int16")
+    made = quantize(model, statistics_of(model, tmp_path, recipe), recipe).model
+    assert [t.dtype for t in (*made.main.inputs, *made.main.outputs)] == [DType.INT16, DType.INT16]
+    (conv,) = [n for n in made.main if n.op.kind == "CONV_2D"]
+    assert conv.input(0).dtype is DType.INT8
+    (wanted,), (found,) = (run(m, noise(model)[0]).values() for m in (model, made))
+    assert sqnr(wanted, found) > 35

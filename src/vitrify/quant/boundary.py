@@ -8,6 +8,7 @@ from vitrify.ir import DType, Graph, Quantization, Tensor
 from vitrify.ops import Dequantize, Quantize
 from vitrify.quant.applying import PASS, place_after
 from vitrify.quant.recipe import IoType, Recipe
+from vitrify.quant.scales import covered, wide_scale
 
 UINT8_SHIFT = 128
 
@@ -35,11 +36,9 @@ def convert_boundary(graph: Graph, recipe: Recipe, narrow: Mapping[Tensor, Quant
 
 
 def _differs(tensor: Tensor, wanted: IoType) -> bool:
-    """True for an output of another type than wanted that can be converted; 8 bits stay 8 where 16 are wanted."""
-    if tensor.quantization is None:
-        return False
-    return (tensor.dtype is DType.INT8 and wanted in ("uint8", "float32")) or \
-        (tensor.dtype is DType.INT16 and wanted != "int16")
+    """True for an output of another type than wanted that can be converted."""
+    return tensor.quantization is not None and tensor.dtype in (DType.INT8, DType.INT16) and \
+        tensor.dtype is not DType[wanted.upper()]
 
 
 def _outer_input(graph: Graph, inner: Tensor, kind: IoType) -> Tensor:
@@ -65,6 +64,8 @@ def _outer(inner: Tensor, kind: IoType, quantization: Quantization) -> Tensor:
     outer = Tensor(inner.name, DType[kind.upper()], inner.shape, origin=inner.origin)
     if kind == "uint8":
         outer.quantization = Quantization(quantization.scale, quantization.zero_point + UINT8_SHIFT)
+    elif kind == "int16":
+        outer.quantization = wide_scale(covered(quantization))
     elif kind == "int8":
         outer.quantization = quantization
     inner.name = f"{inner.name}_{inner.dtype.name.lower()}"
