@@ -65,3 +65,14 @@ def test_the_recipe_that_was_found_gives_the_same_model(tmp_path: Path) -> None:
     assert same == recipe
     assert [n.op.kind for n in again.model.main] == [n.op.kind for n in first.model.main]
     assert not again.findings
+
+
+def test_random_samples_are_no_measure(tmp_path: Path) -> None:
+    path, recipe, data = tmp_path / "float.tflite", Recipe(least_db=36.0), DataOptions(random=True)
+    write(network(), path)
+    model = read(path)
+    statistics, _ = calibrate_model(path, model, data, recipe, None, lambda done, total: None)
+    result, same = quantize_enough(model, path, statistics, recipe, data)
+    assert same == recipe
+    assert not result.plan.wide
+    assert {f.code for f in result.findings} == {"quant.random", "quant.unjudged"}

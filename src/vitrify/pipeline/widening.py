@@ -64,6 +64,8 @@ def quantize_enough(model: Model, path: Path, statistics: Statistics, recipe: Re
         made.ledger.add(line)
         return made, recipe
     result = quantize_model(model, statistics, recipe)
+    if data.random and recipe.least_db:
+        return _with(result, _unjudged(recipe.least_db)), recipe
     if recipe.wide_until or recipe.activations == "int16" or data.random:
         return result, recipe
     if not recipe.least_db:
@@ -207,6 +209,13 @@ def _with(result: QuantizeResult, finding: Finding) -> QuantizeResult:
     from dataclasses import replace
 
     return replace(result, findings=(*result.findings, finding))
+
+
+def _unjudged(least_db: float) -> Finding:
+    return Finding(code="quant.unjudged", severity=Severity.WARNING,
+                   headline=f"{least_db:g} dB are asked for, and everything was left in 8 bits",
+                   why="what random samples keep tells nothing of real ones",
+                   help="calibrate with --data and real samples")
 
 
 def _widened(result: QuantizeResult, recipe: Recipe, before: float, after: float) -> Finding:
