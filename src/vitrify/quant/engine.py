@@ -43,8 +43,9 @@ from vitrify.quant.rules import roles, rule_of, touches_reals
 from vitrify.quant.selecting import settled
 
 SHOWN = 20
-ISLAND = 'to keep it in float, say so in the recipe: [[overrides]] operator = "{}", activations = "float"'
 """How many nodes of one operator a refusal names."""
+
+ISLAND = 'to keep it in float, say so in the recipe: [[overrides]] operator = "{}", activations = "float"'
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
         pixel_inputs(made, statistics, ledger)
     before = len(graph)
     known = _write_quotients(graph, statistics, recipe, ledger, kept) | split.known
-    parted = set[Node]()
-    if recipe.norms == "int16":
-        ranges, parted = part_roots(graph, natural_ranges(graph, statistics, recipe, known=known))
-        known |= ranges
-    wide = (wide_nodes(graph, recipe, statistics) | split.fine | parted) - kept
-    if wide:
-        known |= write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide, known))
+    wide = _widths(graph, statistics, recipe, known, split.fine, kept)
     natural = natural_ranges(graph, statistics, recipe, wide, known)
     islands = cut_out(graph, kept, natural) if kept else Islands()
     known |= islands.known
@@ -115,6 +110,27 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     make_names_unique(graph)
     inherit_origins(graph)
     validate(made)
+    _record(ledger, graph, before, wide, planned)
+    findings += _findings(graph, findings, statistics, conflicts)
+    return QuantizeResult(made, ledger, tuple(findings), planned, tuple(n.name for n in islands.nodes),
+                          tuple(conflicts))
+
+
+def _widths(graph: Graph, statistics: Statistics, recipe: Recipe, known: dict[Tensor, Range], fine: Set[Node],
+            kept: Set[Node]) -> set[Node]:
+    """Choose the nodes that compute in 16 bits and write out those that have no such kernel; adds to ``known``."""
+    parted = set[Node]()
+    if recipe.norms == "int16":
+        ranges, parted = part_roots(graph, natural_ranges(graph, statistics, recipe, known=known))
+        known |= ranges
+    wide = (wide_nodes(graph, recipe, statistics) | fine | parted) - kept
+    if wide:
+        known |= write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide, known))
+    return wide
+
+
+def _record(ledger: Ledger, graph: Graph, before: int, wide: Set[Node], planned: Plan) -> None:
+    """Enter what became 16 and 8 bits in the ledger."""
     if wide:
         ledger.add(LedgerEntry(name="wide", summary="operators that compute with 16-bit activations",
                                nodes_before=before, changes=len(wide), nodes_after=len(graph),
@@ -123,16 +139,22 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
                            changes=len(planned.activations), nodes_before=before, nodes_after=len(graph),
                            exactness=Exactness.APPROXIMATE,
                            note=f"{len(planned.requantize)} requantizations between operators"))
+
+
+def _findings(graph: Graph, told: Sequence[Finding], statistics: Statistics,
+              conflicts: Sequence[Conflict]) -> list[Finding]:
+    """What is worth knowing of the finished graph besides what was ``told``.
+
+    Raises:
+        ModelError: something in both would not run.
+    """
     # the width of a long softmax is chosen by what was seen: its check would warn of certain rows too
     problems = [f for node in graph for f in _checks(node) if f.code != "ops.long_softmax"]
-    errors = [f for f in (*findings, *problems) if f.severity is Severity.ERROR]
+    errors = [f for f in (*told, *problems) if f.severity is Severity.ERROR]
     if errors:
         raise ModelError(errors)
-    if statistics.is_random:
-        findings.append(_random_warning())
-    findings += conflict_findings(conflicts)
-    return QuantizeResult(made, ledger, (*findings, *problems), planned, tuple(n.name for n in islands.nodes),
-                          tuple(conflicts))
+    random = [_random_warning()] if statistics.is_random else []
+    return [*random, *conflict_findings(conflicts), *problems]
 
 
 def refuse_unquantizable(model: Model, recipe: Recipe = Recipe()) -> None:
