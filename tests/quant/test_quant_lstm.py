@@ -56,7 +56,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("recipe", [Recipe(), Recipe(activations="int16")], ids=["int8", "int16"])
+@pytest.mark.parametrize("recipe", [Recipe(sequences="whole"), Recipe(activations="int16")], ids=["int8", "int16"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_layer_is_near_float(name: str, recipe: Recipe, tmp_path: Path) -> None:
     make, least = CASES[name]
@@ -79,7 +79,7 @@ def test_the_recipe_chooses_the_form(form: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("recipe", "steps"), [
-    (Recipe(), False), (Recipe(activations="int16"), True), (Recipe(sequences="steps"), True),
+    (Recipe(sequences="whole"), False), (Recipe(activations="int16"), True), (Recipe(sequences="steps"), True),
     (Recipe(activations="int16", sequences="whole"), False)])
 def test_sixteen_bits_go_step_by_step(recipe: Recipe, steps: bool) -> None:
     assert recipe.in_steps == steps

@@ -117,7 +117,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     outputs: Literal["split", "normalize", "keep"] = "split"
     split_levels: int = 32
     score_error: float = 0.0
-    sequences: Literal["auto", "whole", "steps"] = "auto"
+    sequences: Literal["auto", "whole", "steps"] = "steps"
     host_bits: Literal[8, 16] = 16
     effort: Effort = "balanced"
     rounding: Rounding = "compensated"
