@@ -9,7 +9,7 @@ from quant_graphs import Net, run, sqnr, statistics_of
 
 import vitrify.ops as ops
 from vitrify.ir import DType, Model
-from vitrify.quant import Recipe, quantize
+from vitrify.quant import Override, Recipe, quantize
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -44,3 +44,9 @@ def test_the_width_fits_what_was_seen(length: int, winner: float, wide: bool, tm
     if winner:
         assert found.max() == pytest.approx(wanted.max(), abs=0.03)
     assert sqnr(wanted, found) > (25 if length > 256 else 0)
+
+
+def test_flat_rows_forced_into_8_bits_are_told(tmp_path: Path) -> None:
+    model, recipe = shares(1000), Recipe(overrides=(Override(operator="SOFTMAX", activations="int8"),))
+    result = quantize(model, statistics_of(model, tmp_path, recipe, rows(1000, 0)), recipe)
+    assert [f.code for f in result.findings] == ["ops.long_softmax"]

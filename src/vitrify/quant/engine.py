@@ -30,7 +30,7 @@ from vitrify.quant.forms.quotients import PASS as QUOTIENTS
 from vitrify.quant.forms.quotients import quotients, write_quotients
 from vitrify.quant.forms.sequences import FORM, steps, too_long
 from vitrify.quant.forms.tables import tables, write_tables
-from vitrify.quant.forms.wide import wide_nodes, write_out
+from vitrify.quant.forms.wide import is_peaked, wide_nodes, write_out
 from vitrify.quant.outputs.conflicts import Conflict, conflict_findings, resolved
 from vitrify.quant.outputs.rescaling import rescale_joins
 from vitrify.quant.outputs.splitting import split_outputs
@@ -148,8 +148,9 @@ def _findings(graph: Graph, told: Sequence[Finding], statistics: Statistics,
     Raises:
         ModelError: something in both would not run.
     """
-    # the width of a long softmax is chosen by what was seen: its check would warn of certain rows too
-    problems = [f for node in graph for f in _checks(node) if f.code != "ops.long_softmax"]
+    named = keys(graph)     # a softmax over long rows is safe in 8 bits where each row had a clear winner
+    problems = [f for node in graph for f in _checks(node)
+                if f.code != "ops.long_softmax" or not is_peaked(node, named, statistics)]
     errors = [f for f in (*told, *problems) if f.severity is Severity.ERROR]
     if errors:
         raise ModelError(errors)
