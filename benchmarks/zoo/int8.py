@@ -108,6 +108,12 @@ def calibrated(entry: Entry, model: Model, path: Path, folder: Path) -> Statisti
     return calibrate(path, opened, Recipe())
 
 
+def quantized_file(entry: Entry, width: str) -> Path:
+    """Return where the quantized model is kept; the rules of the targets are compared with compilers on these."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    return RESULTS / f"{entry.name}.{width}.tflite"
+
+
 def is_heavy(model: Model) -> bool:
     """True for a model of many multiplications."""
     return sum(node.op.macs(node) for node in model.main) > HEAVY_MACS
@@ -133,7 +139,7 @@ def quantized(row: Row, entry: Entry, model: Model, statistics: Statistics, want
     start = time.process_time()
     result = quantize_model(model, statistics, Recipe(activations=row.width)).model
     row.seconds = time.process_time() - start
-    file = folder / f"{row.width}.tflite"
+    file = quantized_file(entry, row.width)
     tflite.write(result, file)
     written = tflite.read(file)
     nodes = [node for graph in written.graphs for node in graph]
