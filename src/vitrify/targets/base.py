@@ -36,13 +36,18 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A chip: what it is called, which compiler serves its NPU, and its facts by name (units stand in the names)."""
+    """A chip: what it is called, which compiler serves its NPU, and its facts by name (units stand in the names).
+
+    ``family`` is the package of rules that holds for it, ``core`` the variant among them.
+    """
 
     name: str
     title: str
     npu: str
     backend: str
     accelerator: str
+    family: str
+    core: str
     facts: dict[str, Fact]
 
     def fact(self, name: str) -> Fact:

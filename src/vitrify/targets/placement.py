@@ -13,27 +13,42 @@ Place = Literal["npu", "cpu", "folded"]
 """``folded``: the node costs nothing by itself; it went into a neighbour, into addressing, or into a constant."""
 
 
+Confidence = Literal["compiler", "documented", "observed", "inferred", "unknown"]
+"""How we know: the compiler itself did so with this model; its documentation says so; we saw it with the compiler on
+small models; we conclude it; nothing is known."""
+
+
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule that a node breaks. ``headline`` holds the value found and the limit; ``help`` is empty, not guessed."""
+    """One rule that a node breaks. ``headline`` holds the value found and the limit; ``help`` is empty, not guessed.
+
+    ``values`` are both by name, ``nearest`` the nearest form that is allowed, ``fix`` the rewrite that helps;
+    ``confidence``, ``source`` and ``versions`` (of the compiler) say how far to believe it.
+    """
 
     code: str
     headline: str
     why: str = ""
     help: str = ""
+    values: dict[str, str | int | float | list[int]] = {}
+    nearest: str = ""
+    fix: str = ""
+    source: str = ""
+    confidence: Confidence = "compiler"
+    versions: str = ""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Where one node runs. ``rules`` are the rules it breaks; empty unless it is on the CPU.
 
-    ``confidence``: ``compiler`` when the target's own compiler did it so, ``documented`` when a documented rule says
-    it, ``assumed`` otherwise. ``origin`` lists the nodes of the user's file it was made from.
+    ``confidence`` is that of the rule that is believed least. ``origin`` lists the nodes of the user's file it was made
+    from.
     """
 
     node: str
     operator: str
     placement: Place
     rules: tuple[Reason, ...] = ()
-    confidence: Literal["compiler", "documented", "assumed"] = "compiler"
+    confidence: Confidence = "compiler"
     origin: tuple[str, ...] = ()
 
 
