@@ -1,5 +1,6 @@
 """Mixed precision: as few operators in 16 bits as a goal takes, whatever the number of processes, stopped or not."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 
 from vitrify import ops
-from vitrify.core.errors import UsageError
+from vitrify.core.errors import UsageError, VitrifyError
+from vitrify.core.findings import Severity
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions, QuantizeOptions
 from vitrify.pipeline.search import Goal, How, quantize_well, read_goal
@@ -15,7 +17,7 @@ from vitrify.pipeline.search.candidates import Worth
 from vitrify.pipeline.search.narrowing import pruned, shortest
 from vitrify.pipeline.steps import calibrate_model
 from vitrify.quant import QuantizeResult, Recipe
-from vitrify.quant.recipe import format_recipe, parse_recipe
+from vitrify.quant.recipe import Override, format_recipe, parse_recipe
 from vitrify.tflite import read, write
 
 SAMPLES = 6
@@ -82,7 +84,7 @@ def bits(result: QuantizeResult) -> list[str]:
 
 
 GOALS = {
-    "kept_by_8_bits": ("sqnr>=6", [], 0.0),
+    "kept_by_8_bits": ("sqnr>=6", ["quant.reached"], 0.0),
     "by_few": ("sqnr>=28", ["quant.mixed"], 0.3),
     "by_none": ("sqnr>=80", ["quant.mixed"], 0.4),
 }
@@ -95,8 +97,36 @@ def test_as_few_as_reach_the_goal(case: Case, name: str) -> None:
     found = [f for f in result.findings if f.code.startswith("quant.")]
     assert [f.code for f in found] == codes
     assert len(result.plan.wide) <= most * len(result.model.main)
-    if name == "by_none":
-        assert "was asked for" in found[0].headline
+    metric, _, least = asked.partition(">=")
+    assert found[0].headline.startswith(f"{metric} >= {float(least):.1f} dB is {'not ' * (name == 'by_none')}reached: ")
+    assert (found[0].severity is Severity.WARNING) == (name == "by_none")
+
+
+BUDGETS = {
+    "below_all_in_8_bits": ({"budget_ms": 1e-4}, "quant.over-budget",
+                            r"cannot be met: all in 8 bits takes [\d.]+ ms on imx93 .* 0\.0001 ms was asked"),
+    "below_with_a_goal": ({"quality": "sqnr>=28", "budget_ms": 1e-4}, "quant.over-budget", "cannot be met"),
+    "as_good_as_it_gets": ({"budget_ms": 1e4}, "quant.mixed", r"sqnr is 3\d.*, [\d.]+ ms \(\+[\d.]+\) on imx93"),
+    "no_budget": ({"quality": "sqnr>=28"}, "quant.mixed", r"is reached: \d+.* of 30 .* ms \(\+[\d.]+\) on imx93"),
+    "reached_in_8_bits": ({"quality": "sqnr>=6"}, "quant.reached", r"with all in 8 bits, [\d.]+ ms on imx93"),
+}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_the_time_is_told(case: Case, name: str) -> None:
+    asked, code, said = BUDGETS[name]
+    result, recipe = case.search(read_goal(**asked, target="imx93"))        # type: ignore[arg-type]
+    found = next(f for f in result.findings if f.code.startswith("quant."))
+    assert found.code == code
+    assert re.search(said, found.headline), found.headline
+    assert found.help or code == "quant.reached"
+    if code == "quant.over-budget":
+        assert not result.plan.wide
+        assert not recipe.overrides
+
+
+STOPS = ("ordering.rounding_costs", "searching.shortest", "searching.pruned")
+"""What a search is doing when it is stopped."""
 
 
 def test_stopped_or_in_parallel_the_answer_is_the_same(case: Case, tmp_path: Path,
@@ -110,16 +140,22 @@ def test_stopped_or_in_parallel_the_answer_is_the_same(case: Case, tmp_path: Pat
     def stop(*given: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vitrify.pipeline.search.searching.pruned", stop)
-    with pytest.raises(KeyboardInterrupt):
-        case.search(goal, state)
-    monkeypatch.undo()
-    lines = state.read_text().splitlines()
+    left = set[str]()
+    for place in STOPS:                                                 # stopped again and again, later each time
+        monkeypatch.setattr(f"vitrify.pipeline.search.{place}", stop)
+        with pytest.raises(KeyboardInterrupt):
+            case.search(goal, state)
+        monkeypatch.undo()
+        lines = state.read_text().splitlines()
+        assert left < set(lines), f"stopped in {place}, nothing more is kept"
+        assert len(set(lines)) == len(lines), "something was computed twice"
+        left = set(lines)
     state.write_text("\n".join([*lines[:-1], lines[-1][:20]]))          # killed in the middle of a line
     again, found = case.search(goal, state)
     assert (bits(again), found) == (bits(first), recipe)
     told = next(f for f in again.findings if f.code == "quant.mixed")
     assert "taken from before" in told.why
+    assert not state.exists()
 
 
 def test_another_search_does_not_take_what_one_left(case: Case, tmp_path: Path) -> None:
@@ -145,16 +181,63 @@ REFUSED = {
     "a_negative_drop": ({"metric": "top1", "max_drop": -1.0}, "search.goal"),
     "more_than_all": ({"target_quality": "top1>=101"}, "search.goal"),
     "a_budget_for_nothing": ({"budget_ms": 3.0}, "search.budget"),
+    "a_chip_that_is_none": ({"target_quality": "sqnr>=30", "target": "imx94"}, "target.unknown"),
+    "what_all_reach": ({"target_quality": "sqnr>=-5"}, "search.goal"),
+    "what_16_bits_cannot": ({"target_quality": "sqnr>=120"}, "search.goal"),
+    "a_share_for_percent": ({"target_quality": "top1>=0.99"}, "search.goal"),
+    "a_drop_to_nothing": ({"metric": "cosine", "max_drop": 1.0}, "search.goal"),
+    "a_drop_of_no_number": ({"metric": "top1", "max_drop": float("nan")}, "search.goal"),
+    "a_drop_from_no_best": ({"metric": "sqnr", "max_drop": 0.5}, "search.goal"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_wrong_goals_are_refused(name: str) -> None:
     given, code = REFUSED[name]
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(VitrifyError) as caught:
         msgspec.convert(given, QuantizeOptions).goal()
     assert [f.code for f in caught.value.findings] == [code]
-    assert all(f.help or "at most" in f.headline for f in caught.value.findings)
+    assert all(f.help for f in caught.value.findings)
+
+
+def test_a_metric_that_says_nothing_of_the_model_is_refused(case: Case) -> None:
+    for asked, why in (("top1>=99", r"output .* \[1, 12, 12, 4\]: a map"), ("agreement>=99", "no output is class"),
+                       ("detections>=98", r"no output is \[1, 4 \+ classes")):
+        with pytest.raises(UsageError, match=why) as caught:
+            case.search(read_goal(asked))
+        (found,) = caught.value.findings
+        assert found.code == "search.misfit"
+        assert found.help == "say one of --target-quality 'sqnr>=35', 'cosine>=0.999'"
+
+
+def test_what_the_recipe_says_of_a_node_stays(case: Case) -> None:
+    kept = Override(name="first/*", activations="int8")
+    result, recipe = case.search(read_goal("sqnr>=80"), recipe=msgspec.structs.replace(TIED, overrides=(kept,)))
+    names = {name for rule in recipe.overrides for name in rule.nodes}
+    assert names
+    assert not any(name.startswith("first/") for name in names)
+    assert "recipe.overruled" not in {f.code for f in result.findings}
+
+
+GOALS_IN_FILES = {
+    "quality": ('target_quality = "sqnr>=20"', {}, "sqnr >= 20.0 dB"),
+    "drop": ('metric = "top1"\nmax_drop = 2.0', {}, "top1 >= 98.0 %"),
+    "budget": ('budget_ms = 3.0\ntarget = "imx93"', {}, "3 ms on imx93"),
+    "another_by_option": ('metric = "top1"\nmax_drop = 2.0', {"target_quality": "sqnr>=20"}, "sqnr >= 20.0 dB"),
+    "another_drop": ('metric = "top1"\nmax_drop = 2.0', {"max_drop": 1.0}, "top1 >= 99.0 %"),
+    "least_db_by_option": ('target_quality = "sqnr>=20"', {"least_db": 25.0}, ""),
+}
+
+
+@pytest.mark.parametrize("name", GOALS_IN_FILES)
+def test_a_recipe_says_the_goal(name: str, tmp_path: Path) -> None:
+    text, options, said = GOALS_IN_FILES[name]
+    file = tmp_path / "recipe.toml"
+    file.write_text(text)
+    given = msgspec.convert({"recipe": str(file), **options}, QuantizeOptions, dec_hook=lambda kind, value: kind(value))
+    assert str(given.goal()) == said
+    assert parse_recipe(format_recipe(given.effective())) == given.effective()
+    assert given.effective().without_goal == msgspec.structs.replace(Recipe(), least_db=options.get("least_db", 0.0))
 
 
 @pytest.mark.parametrize("needed", [[0], [3, 4], [0, 19], [], list(range(20))], ids=str)

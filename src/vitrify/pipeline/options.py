@@ -195,18 +195,19 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 1
 
     def goal(self, target: str = "") -> Goal:
-        """What a search for mixed precision is to reach; ``target`` is the chip that a build is for.
+        """What a search for mixed precision is to reach, by the options or else the recipe.
+
+        ``target`` is the chip that a build is for.
 
         Raises:
             UsageError: it contradicts itself, or says what there is not.
         """
         from vitrify.pipeline.search.goal import read_goal
 
-        if not (self.target_quality or self.metric or self.max_drop is not None or self.budget_ms is not None):
-            from vitrify.pipeline.search.goal import Goal
-
-            return Goal()
-        return read_goal(self.target_quality, self.metric, self.max_drop, self.budget_ms, self.target or target)
+        recipe = self.effective()
+        return read_goal(recipe.target_quality, recipe.metric, recipe.max_drop if recipe.metric else self.max_drop,
+                         self.budget_ms if self.budget_ms is not None else recipe.budget_ms or None,
+                         recipe.target or target)
 
     def effective(self) -> Recipe:
         """The recipe file, the preset or the default recipe, with the options laid over it.
@@ -223,8 +224,26 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.calibrator is not None:
             given["calibrator"] = self.calibrator
         if self.least_db is not None:
-            given["least_db"] = self.least_db
-        return msgspec.structs.replace(base, **given)
+            given |= {"least_db": self.least_db, "target_quality": "", "metric": ""}
+        return msgspec.structs.replace(base, **{**given, **self._goal()})
+
+    def _goal(self) -> dict[str, Any]:
+        """What the options say of the goal: one takes the place of the recipe's, whichever way both say it.
+
+        Raises:
+            UsageError: two are given.
+        """
+        if self.target_quality and self.metric:
+            raise UsageError.of("search.goal", "both --target-quality and --metric are given",
+                                help="give one of them: --target-quality 'sqnr>=35', or --metric top1 --max-drop 0.5")
+        given: dict[str, Any] = {}
+        if self.target_quality or self.metric:
+            given |= {"target_quality": self.target_quality, "metric": self.metric, "least_db": self.least_db or 0.0}
+        if self.max_drop is not None:
+            given["max_drop"] = self.max_drop
+        if self.budget_ms is not None:
+            given["budget_ms"] = self.budget_ms
+        return given | ({"target": self.target} if self.target else {})
 
     def _base(self) -> Recipe:
         """What the options are laid over."""

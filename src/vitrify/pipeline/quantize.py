@@ -22,7 +22,7 @@ from vitrify.pipeline.keeping import UNUSED, brings_scales, refuse_integers, wri
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
-from vitrify.pipeline.search import How, quantize_well
+from vitrify.pipeline.search import How, checkpoint, quantize_well
 from vitrify.pipeline.steps import calibrate_model, import_findings, step
 from vitrify.pipeline.verify import compare_files, softened, summary
 from vitrify.results import AnalysisRow, CalibrationFacts, ComparisonRow, ConflictRow, LedgerRow, QuantizeResult
@@ -36,7 +36,7 @@ MOST_COMPARED, LEAST_COMPARED = 4, 2
 """Samples, spread over the data, that float and INT8 are judged on; `vitrify verify` looks at all."""
 
 SEARCH = ".search"
-"""The ending of the file beside the output that keeps what a search has found, until it is over."""
+"""What the file beside the output has behind its name that keeps what a search has found, until it is over."""
 
 COMPARED_MACS = 1_000_000_000
 """Multiplications that the judging may cost on each side: heavy models are judged on fewer samples."""
@@ -145,8 +145,9 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
     from vitrify.passes import to_integer_forms
 
     data.require("calibration")
-    recipe = quantization.effective()
-    quantization.goal()
+    recipe, goal = quantization.effective(), quantization.goal()
+    state = target.with_name(target.name + SEARCH)
+    kept = checkpoint(state) if goal.is_asked and data.path is not None else None
     with temporary_folder() as folder, shared_child():
         model, ledger = float_model(source, conversion, reporter)
         to_integer_forms(model, ledger, steps=recipe.in_steps)
@@ -155,11 +156,13 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
         tflite.write(model, between)
         model = tflite.read(between)
         with called(between, source), step(reporter, "calibrate") as note:
-            statistics, facts = calibrate_model(between, model, data, recipe, None, reporter.advance)
+            statistics, facts = calibrate_model(between, model, data, recipe, kept, reporter.advance)
             note.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
         with called(between, source), step(reporter, "quantize") as note:
-            how = How(goal=quantization.goal(), state=target.with_suffix(SEARCH), jobs=quantization.jobs)
+            how = How(goal=goal, state=state, jobs=quantization.jobs)
             result, recipe = quantize_well(model, between, statistics, recipe, data, how, reporter)
+            if kept is not None:
+                kept.unlink(missing_ok=True)
             note.text = f"{len(result.model.main)} nodes"
         compared: list[Verification] = []
         analyzed: list[AnalysisRow] = []

@@ -386,7 +386,7 @@ VERIFY_FLOAT = Unit("verify float", ("verify float",), sections=("verify_float",
                     key=lambda b: [_hash(b, "float"), b.run.record.input_hashes["model"], _data_key(b)])
 CALIBRATE = Unit("calibrate", ("calibrate",), artifacts=("statistics",), sections=("calibration",), work=_calibrate,
                  key=lambda b: [_hash(b, "float"), _data_key(b),
-                                msgspec.to_builtins(b.options.quantization.effective())])
+                                msgspec.to_builtins(b.options.quantization.effective().without_goal)])
 QUANTIZE = Unit("quantize", ("quantize", "write int8"), artifacts=("int8", "recipe"),
                 sections=("int8_model", "quantization_ledger", "interface"), work=_quantize,
                 key=lambda b: [_hash(b, "float"), _hash(b, "statistics"),

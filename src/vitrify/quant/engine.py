@@ -36,11 +36,12 @@ from vitrify.quant.outputs.rescaling import rescale_joins
 from vitrify.quant.outputs.splitting import split_outputs
 from vitrify.quant.outputs.tails import leaving
 from vitrify.quant.outputs.unjoining import unjoin_cuts
+from vitrify.quant.overruling import overruled
 from vitrify.quant.planning import Plan, natural_ranges, plan
 from vitrify.quant.reach import reach_findings
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import roles, rule_of, touches_reals
-from vitrify.quant.selecting import settled
+from vitrify.quant.selecting import selected, settled
 
 SHOWN = 20
 """How many nodes of one operator a refusal names."""
@@ -76,6 +77,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     """
     recipe = settled(recipe, model.main)
     refuse_unquantizable(model, recipe)
+    told = overruled(recipe, selected(recipe, model.main))
     made = copy_model(model)
     graph = made.main
     ledger = Ledger()
@@ -85,7 +87,7 @@ def quantize(model: Model, statistics: Statistics, recipe: Recipe = Recipe()) ->
     _unjoin(graph, ledger)
     statistics, findings = _use_amplitudes(graph, statistics, recipe, ledger)
     split = split_outputs(made, statistics, recipe, ledger)
-    findings += split.findings
+    findings += [*told, *split.findings]
     statistics, rescaled = rescale_joins(graph, statistics, natural_ranges(graph, statistics, recipe),
                                          recipe.split_levels, ledger)
     kept = island_nodes(graph, recipe)

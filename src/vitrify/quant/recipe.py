@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -32,14 +32,16 @@ class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Another choice for some nodes: those whose name matches ``name`` and whose operator is ``operator``.
 
     ``name`` is a pattern with ``*`` and ``?`` over node names, of the file or of the source model; empty matches all,
-    as does an empty ``operator``. ``partition`` is a part of the model: a module's path (``encoder/layer.3``), which
-    holds all names below it, or ``FIRST..LAST``, two node names and all between them in the file's order. ``nodes``
-    are names as they are. What is None here stays as the recipe says. ``activations = "float"`` makes an island: the
-    nodes stay in float, between DEQUANTIZE and QUANTIZE.
+    as does an empty ``operator``. ``tensor`` is such a pattern over the names of inputs and of what nodes give, for
+    ``calibrator`` and ``percentile`` alone. ``partition`` is a part of the model: a module's path
+    (``encoder/layer.3``), which holds all names below it, or ``FIRST..LAST``, two node names and all between them in
+    the file's order. ``nodes`` are names as they are. What is None here stays as the recipe says.
+    ``activations = "float"`` makes an island: the nodes stay in float, between DEQUANTIZE and QUANTIZE.
     """
 
     name: str = ""
     operator: str = ""
+    tensor: str = ""
     partition: str = ""
     nodes: tuple[str, ...] = ()
     calibrator: Calibrator | None = None
@@ -47,12 +49,30 @@ class Override(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     weights: Weights | None = None
     activations: Activations | Literal["float"] | None = None
 
-    def matches(self, names: tuple[str, ...], operator: str) -> bool:
-        """True for a node with these names and this operator."""
+    @property
+    def given(self) -> dict[str, Any]:
+        """What it chooses, by key."""
+        return {key: value for key in CHOICES if (value := getattr(self, key)) is not None}
+
+    def __post_init__(self) -> None:
+        more = [key for key in ("weights", "activations") if getattr(self, key) is not None]
+        if self.tensor and more:
+            raise UsageError.of("recipe.tensor", f"an override of tensor '{self.tensor}' gives {' and '.join(more)}, "
+                                "which nodes have",
+                                help="a tensor has calibrator and percentile; name = \"...\" selects nodes")
+
+    def matches(self, names: tuple[str, ...], operator: str, tensors: tuple[str, ...] | None = None) -> bool:
+        """True for a node with these names and this operator, and for one of ``tensors``, when they are asked for."""
+        if self.tensor and not any(fnmatch.fnmatchcase(t, self.tensor) for t in tensors or ()):
+            return False
         named = not self.name or any(fnmatch.fnmatchcase(n, self.name) for n in names)
         inside = not self.partition or any(is_below(n, self.partition) for n in names)
         listed = not self.nodes or any(n in self.nodes for n in names)
         return named and inside and listed and (not self.operator or self.operator.upper() == operator.upper())
+
+
+CHOICES = ("calibrator", "percentile", "weights", "activations")
+"""The keys of an override that choose something; the others select."""
 
 
 def is_below(name: str, path: str) -> bool:
@@ -102,6 +122,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     trials: compare other calibrators and roundings on the calibration samples, and take what keeps the outputs best;
         the recipe that is saved holds what was taken.
     bias_correction: correct each bias by the mean error that rounding the weights brings to its channel.
+    target_quality: a goal such as ``sqnr>=35``: as few operators as reach it compute with 16-bit activations. The
+        recipe that is saved names those operators, and asks for no search.
+    metric, max_drop: the same by what may be lost of a metric, ``top1``, ``detections``, ``agreement`` or ``cosine``.
+    budget_ms, target: the most that an inference may take on a chip, by its compiler's estimate. 0: not asked.
     """
 
     calibrator: Calibrator = "mixed"
@@ -126,6 +150,11 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     equalize: bool = False
     trials: bool = False
     bias_correction: bool = True
+    target_quality: str = ""
+    metric: str = ""
+    max_drop: float = 0.5
+    budget_ms: float = 0.0
+    target: str = ""
     overrides: tuple[Override, ...] = ()
 
     def __post_init__(self) -> None:
@@ -142,20 +171,33 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                                 f"{self.rounding_inputs}")
         if not 1 <= self.split_levels <= 256:
             raise UsageError.of("recipe.split_levels", f"split_levels must be in 1..256, got {self.split_levels}")
+        if self.least_db and (self.target_quality or self.metric):
+            raise UsageError.of("recipe.goals", f"least_db = {self.least_db:g} and "
+                                f"{self.target_quality or self.metric} are two goals", help="leave one of them out")
+
+    @property
+    def without_goal(self) -> Recipe:
+        """The same recipe, asking for no search."""
+        return msgspec.structs.replace(self, **{key: _DEFAULTS[key] for key in GOAL})
 
     @property
     def in_steps(self) -> bool:
         """True when LSTMs are written out step by step."""
         return self.sequences == "steps" or (self.sequences == "auto" and self.activations == "int16")
 
-    def override(self, names: tuple[str, ...], operator: str) -> Override:
-        """Return what holds for a node: the overrides that match, later ones first."""
+    def override(self, names: tuple[str, ...], operator: str, tensors: tuple[str, ...] | None = None) -> Override:
+        """Return what holds for a node, or for one of its tensors: the overrides that match, later ones first."""
         chosen = Override()
         for rule in self.overrides:
-            if rule.matches(names, operator):
-                given = {f: v for f in rule.__struct_fields__ if (v := getattr(rule, f)) is not None}
-                chosen = msgspec.structs.replace(chosen, **given)
+            if rule.matches(names, operator, tensors):
+                chosen = msgspec.structs.replace(chosen, **rule.given)
         return chosen
+
+
+GOAL = ("target_quality", "metric", "max_drop", "budget_ms", "target")
+"""The keys that say what a search is to reach."""
+
+_DEFAULTS = dict(zip(Recipe.__struct_fields__, Recipe.__struct_defaults__, strict=True))
 
 
 def load_recipe(path: Path | str, effort: Effort | None = None) -> Recipe:

@@ -10,7 +10,8 @@ import msgspec
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding
 from vitrify.ir import Graph
-from vitrify.quant.calibration.calibrators import node_names
+from vitrify.quant.calibration.calibrators import maker_of, node_names, tensor_names
+from vitrify.quant.overruling import Selected, refuse_contradictions
 from vitrify.quant.recipe import Override, Recipe
 
 BETWEEN = ".."
@@ -24,23 +25,50 @@ def settled(recipe: Recipe, graph: Graph) -> Recipe:
     """Return the recipe with its ranges of nodes written out for a graph.
 
     Raises:
-        UsageError: overrides that select nothing; names them all.
+        UsageError: overrides that select nothing, or contradict each other; names them all.
     """
     if not recipe.overrides:
         return recipe
-    nodes = [(node_names(node), node.op.kind) for node in graph]
-    nodes += [((tensor.name,), "") for tensor in graph.inputs]
+    nodes = _nodes(graph)
     problems: list[Finding] = []
     made: list[Override] = []
     for number, rule in enumerate(recipe.overrides, 1):
         where = f"override {number}"
         written = _written_out(rule, [names for names, _ in nodes], where, problems)
         made.append(written)
-        if written is rule and not any(rule.matches(names, kind) for names, kind in nodes):
+        if written is rule and not rule.tensor and not any(rule.matches(names, kind) for names, kind in nodes):
             problems.append(_nothing(rule, nodes, where))
+        if rule.tensor and not _tensors_of(written, graph):
+            problems.append(_no_tensor(rule, graph, where))
     if problems:
         raise UsageError(problems)
-    return msgspec.structs.replace(recipe, overrides=tuple(made))
+    recipe = msgspec.structs.replace(recipe, overrides=tuple(made))
+    refuse_contradictions(recipe, selected(recipe, graph))
+    return recipe
+
+
+def selected(recipe: Recipe, graph: Graph) -> list[Selected]:
+    """What each override of a settled recipe selects: nodes by their first name, or tensors."""
+    nodes = _nodes(graph)
+    return [_tensors_of(rule, graph) if rule.tensor else
+            frozenset(names[0] for names, kind in nodes if rule.matches(names, kind)) for rule in recipe.overrides]
+
+
+def _nodes(graph: Graph) -> list[tuple[Names, str]]:
+    """The names and operators of all nodes, and of inputs, which have calibrators too."""
+    return [*((node_names(node), node.op.kind) for node in graph), *(((t.name,), "") for t in graph.inputs)]
+
+
+def _tensors_of(rule: Override, graph: Graph) -> Selected:
+    """The tensors that an override of tensors selects."""
+    found = [*graph.inputs, *(t for node in graph for t in node.outputs)]
+    return frozenset(t.name for t in found if rule.matches(*maker_of(t), tensor_names(t)))
+
+
+def _no_tensor(rule: Override, graph: Graph, where: str) -> Finding:
+    known = [t.name for t in (*graph.inputs, *(t for node in graph for t in node.outputs))]
+    return Finding(code="recipe.unmatched", where=where, headline=f"tensor '{rule.tensor}' selects no tensor",
+                   help=_near(rule.tensor.strip("*?"), known).replace("nodes are called", "tensors are called"))
 
 
 def _written_out(rule: Override, nodes: Sequence[Names], where: str, problems: list[Finding]) -> Override:

@@ -6,10 +6,9 @@ candidate is worth depends on the candidate alone, so neither the number of proc
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from vitrify.core.errors import VitrifyError
 from vitrify.core.hashing import hash_value
 from vitrify.core.isolation import Worker
 from vitrify.pipeline.search.goal import Goal
+from vitrify.pipeline.search.kept import Kept
 
 if TYPE_CHECKING:
     from vitrify.ir import Model
@@ -50,12 +50,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_wide(recipe: Recipe, names: Iterable[str]) -> Recipe:
-    """Return the recipe that lets the named operators compute in 16 bits besides."""
+    """Return the recipe that lets the named operators compute in 16 bits besides; its own overrides come before."""
     from vitrify.quant.recipe import Override
 
     chosen = tuple(sorted(set(names)))
     own = (Override(nodes=chosen, activations="int16"),) if chosen else ()
-    return msgspec.structs.replace(recipe, overrides=(*recipe.overrides, *own))
+    return msgspec.structs.replace(recipe, overrides=(*own, *recipe.overrides))
 
 
 def lay_out(folder: Path, path: Path, statistics: Statistics, samples: Sequence[Mapping[str, Array]],
@@ -69,20 +69,15 @@ def lay_out(folder: Path, path: Path, statistics: Statistics, samples: Sequence[
 
 
 class Candidates:
-    """Evaluates sets of operators, several at once, and remembers what came out.
+    """Evaluates sets of operators, several at once, and remembers what came out in ``kept``."""
 
-    ``state`` is the file that keeps it, ``key`` says what it is of: lines of another search are not taken.
-    """
-
-    def __init__(self, task: Task, state: Path | None, key: object, jobs: int, told: Callable[[int], None]) -> None:
+    def __init__(self, task: Task, kept: Kept, jobs: int, told: Callable[[int], None]) -> None:
         self.task = task
         self.told = told
         self.evaluated = 0
         self._used: set[str] = set()
-        self._key = hash_value(key)
-        self._state = state
-        self._known: dict[str, Worth] = self._remembered()
-        self._from_before = set(self._known)
+        self._kept = kept
+        self._from_before = kept.names()
         self._jobs = max(1, jobs)
         self._workers: list[Worker] = []
 
@@ -92,12 +87,12 @@ class Candidates:
         Raises:
             VitrifyError: one of them cannot be made or run.
         """
-        keys = [_digest(names) for names in sets]
-        missing = {key: names for key, names in zip(keys, sets, strict=True) if key not in self._known}
+        keys = [digest(names) for names in sets]
+        missing = {key: names for key, names in zip(keys, sets, strict=True) if key not in self._kept}
         self._used |= set(keys) & self._from_before
         if missing:
             self._evaluate(missing)
-        return [self._known[key] for key in keys]
+        return [Worth(*self._kept[key]) for key in keys]
 
     @property
     def reused(self) -> int:
@@ -120,44 +115,17 @@ class Candidates:
                 idle.put(worker)
 
         with ThreadPoolExecutor(len(self._workers)) as pool:
-            waiting = {key: pool.submit(one, names) for key, names in missing.items()}
-            for key, future in waiting.items():
-                self._keep(key, future.result())
-
-    def _keep(self, key: str, worth: Worth) -> None:
-        self._known[key] = worth
-        self.evaluated += 1
-        if self._state is not None:
-            line = json.dumps([self._key, key, *msgspec.structs.astuple(worth)])
-            with self._state.open("a", encoding="utf-8") as stream:
-                stream.write(line + "\n")
-                stream.flush()
-                os.fsync(stream.fileno())
-        self.told(self.evaluated)
-
-    def _remembered(self) -> dict[str, Worth]:
-        """What an earlier search for the same left; a line that was not finished is left out."""
-        found: dict[str, Worth] = {}
-        if self._state is None or not self._state.is_file():
-            return found
-        for line in self._state.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                key, names, quality, wide, nodes = json.loads(line)
-            except ValueError:
-                continue
-            if key == self._key:
-                found[str(names)] = Worth(float(quality), int(wide), int(nodes))
-        return found
+            waiting = {pool.submit(one, names): key for key, names in missing.items()}
+            for future in as_completed(waiting):
+                worth = future.result()
+                self._kept.add(waiting[future], msgspec.structs.astuple(worth))
+                self.evaluated += 1
+                self.told(self.evaluated)
 
     def close(self) -> None:
         """End the child processes."""
         for worker in self._workers:
             worker.close()
-
-    def forget(self) -> None:
-        """Remove the file: the search is over."""
-        if self._state is not None:
-            self._state.unlink(missing_ok=True)
 
 
 def latency(model: Model, target: str, folder: Path) -> float | None:
@@ -224,5 +192,6 @@ def _run(result: QuantizeResult, folder: Path, samples: Sequence[Mapping[str, Ar
         path.unlink(missing_ok=True)
 
 
-def _digest(names: Names) -> str:
+def digest(names: Names) -> str:
+    """What a set of operators is called in the file that keeps what was found."""
     return hash_value(sorted(set(names)))[:32]

@@ -6,25 +6,30 @@ through all that follows. Of the shorter set that does, parts that are not neede
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from vitrify.core.errors import UsageError, VitrifyError
 from vitrify.core.files import temporary_folder
-from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.ir import Model
 from vitrify.pipeline.options import DataOptions
-from vitrify.pipeline.search.candidates import Candidates, Names, Task, Worth, latency, lay_out, with_wide
+from vitrify.pipeline.search.candidates import Candidates, Names, Task, Worth, digest, latency, lay_out, with_wide
 from vitrify.pipeline.search.goal import Goal
+from vitrify.pipeline.search.kept import Kept
 from vitrify.pipeline.search.narrowing import FINENESS, SHORTER, pruned, shortest
+from vitrify.pipeline.search.telling import Outcome, over_budget, reached, unreached
 from vitrify.pipeline.steps import quantize_model
 from vitrify.pipeline.widening import quantize_enough
+from vitrify.quant.calibration.calibrators import node_names
+from vitrify.tasks.agreement import METRICS, fitting
 
 if TYPE_CHECKING:
+    from vitrify.core.findings import Finding
     from vitrify.pipeline.search.ordering import Step
     from vitrify.quant import QuantizeResult, Recipe, Statistics
 
@@ -32,6 +37,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 LOOKED_AT, COMPARED = 16, 4
 """Samples that the float model runs on, and how many of them candidates are compared on, those with most signal."""
+
+COSTS = "costs"
+"""What the file of a search calls what rounding costs."""
 
 COUNTED = 200
 """Samples for a metric that counts them."""
@@ -56,14 +64,16 @@ def quantize_well(model: Model, path: Path, statistics: Statistics, recipe: Reci
         model: the float model.
         path: its file.
         statistics: what calibration saw.
-        recipe: what is quantized how, as far as the search leaves it.
+        recipe: what is quantized how, as far as the search leaves it; what it says of a goal is not read here.
         data: the calibration samples.
         how: the goal; without one, the recipe alone decides.
         reporter: is told how far the search is.
 
     Raises:
+        UsageError: the metric says nothing of this model.
         VitrifyError: as ``quantize_model``, or a candidate does not run.
     """
+    recipe = recipe.without_goal
     if not how.goal.is_asked:
         return quantize_enough(model, path, statistics, recipe, data)
     with temporary_folder() as folder:
@@ -82,7 +92,8 @@ class _Search:
         self.samples, answers = _compared(model, path, data, how.goal)
         lay_out(folder, path, statistics, self.samples, answers)
         task = Task(folder=str(folder), recipe=recipe, goal=how.goal)
-        self.candidates = Candidates(task, how.state, self._key(answers), how.jobs, lambda n: reporter.advance(n, 0))
+        self.kept = Kept(how.state, self._key(answers))
+        self.candidates = Candidates(task, self.kept, how.jobs, lambda n: reporter.advance(n, 0))
 
     def _key(self, answers: Sequence[Mapping[str, Array]]) -> object:
         """All that what a candidate is worth depends on."""
@@ -95,26 +106,63 @@ class _Search:
 
     def run(self) -> tuple[QuantizeResult, Recipe]:
         narrow = quantize_model(self.model, self.statistics, self.recipe)
+        times = self._times(narrow)
         try:
             first = self._tried([()])[0]
+            before = times(())
+            limit = self.goal.budget_ms
+            if limit and before is not None and before > limit:
+                self.kept.forget()
+                return _told(narrow, over_budget(self._outcome((), first, first, before, before))), self.recipe
             chosen: Names = () if self._is_good(first) else self._chosen(narrow, first)
-            chosen, time = self._in_time(chosen)
+            chosen = self._in_time(chosen, times)
             worth = self._tried([chosen])[0]
         finally:
             self.candidates.close()
-        self.candidates.forget()
+        time = times(chosen)
+        self.kept.forget()
+        outcome = self._outcome(chosen, first, worth, before, time)
         if not chosen:
-            return (narrow if self._is_good(first) else _told(narrow, self._unreached(first, first))), self.recipe
+            return _told(narrow, reached(outcome) if self._is_good(first) else unreached(outcome)), self.recipe
         recipe = with_wide(self.recipe, chosen)
         result = quantize_model(self.model, self.statistics, recipe)
-        return _told(result, self._found(first, worth, chosen, time)), recipe
+        return _told(result, reached(outcome)), recipe
+
+    def _outcome(self, chosen: Names, first: Worth, worth: Worth, before: float | None,
+                 time: float | None) -> Outcome:
+        return Outcome(goal=self.goal, chosen=chosen, first=first, worth=worth, first_ms=before, ms=time,
+                       evaluated=self.candidates.evaluated, reused=self.candidates.reused, samples=len(self.samples))
+
+    def _times(self, narrow: QuantizeResult) -> Callable[[Names], float | None]:
+        """What a set of operators takes on the target, by its compiler's estimate; None where there is none."""
+
+        def time(names: Names) -> float | None:
+            if not self.goal.target:
+                return None
+            name = f"time {digest(names)}"
+            if name not in self.kept:
+                made = narrow if not names else quantize_model(self.model, self.statistics,
+                                                               with_wide(self.recipe, names))
+                self.kept.add(name, self._latency(made))
+                self.reporter.advance(self.candidates.evaluated, 0)
+            found: float | None = self.kept[name]
+            return found
+
+        return time
+
+    def _latency(self, made: QuantizeResult) -> float | None:
+        try:
+            return latency(made.model, self.goal.target, self.folder)
+        except VitrifyError:
+            if self.goal.budget_ms:
+                raise
+            return None                 # the time was not asked for, so it is not worth a refusal
 
     def _chosen(self, narrow: QuantizeResult, first: Worth) -> Names:
         """The operators that the goal takes, those needed most first."""
-        from vitrify.pipeline.search.ordering import order, rounding_costs
+        from vitrify.pipeline.search.ordering import order
 
-        costs = rounding_costs(self.model, self.path, narrow.model, self.samples[0], self.folder, self.reporter.advance)
-        self.steps = order(self.model.main, costs)
+        self.steps = self._open_steps(order(self.model.main, self._costs(narrow)))
         self.sets = _growing([step.names for step in self.steps])
         everything = self._everything()
         if not self.sets or not everything:
@@ -131,6 +179,24 @@ class _Search:
         chosen = everything if found is None else self.sets[found]
         chosen = self._from_input(chosen, everything)
         return pruned(self._ranked(chosen), self._tried, self._is_good)
+
+    def _costs(self, narrow: QuantizeResult) -> dict[str, float]:
+        """What the rounding of each tensor costs the outputs; found once for a search, however often it is stopped."""
+        from vitrify.pipeline.search.ordering import rounding_costs
+
+        if COSTS not in self.kept:
+            self.kept.add(COSTS, rounding_costs(self.model, self.path, narrow.model, self.samples[0], self.folder,
+                                                self.reporter.advance))
+        return dict(self.kept[COSTS])
+
+    def _open_steps(self, steps: Sequence[Step]) -> list[Step]:
+        """The steps without the operators whose width the recipe itself says."""
+        from dataclasses import replace
+
+        said = {node.name for node in self.model.main
+                if self.recipe.override(node_names(node), node.op.kind).activations is not None}
+        left = [replace(step, names=tuple(n for n in step.names if n not in said)) for step in steps]
+        return [step for step in left if step.names]
 
     def _from_input(self, chosen: Names, everything: Names) -> Names:
         """Return a shorter set of all operators up to some place, if one does; else the one that is known."""
@@ -157,30 +223,23 @@ class _Search:
                 return number
         return None
 
-    def _in_time(self, chosen: Names) -> tuple[Names, float | None]:
-        """Return as many of the operators, those needed most, as the budget allows, and the time that they take."""
+    def _in_time(self, chosen: Names, times: Callable[[Names], float | None]) -> Names:
+        """Return as many of the operators, those needed most, as the budget allows."""
         if not self.goal.budget_ms:
-            return chosen, None
-        times: dict[int, float | None] = {}
-
-        def time(count: int) -> float | None:
-            if count not in times:
-                self.reporter.advance(self.candidates.evaluated + len(times), 0)
-                recipe = with_wide(self.recipe, ranked[:count])
-                made = quantize_model(self.model, self.statistics, recipe)
-                times[count] = latency(made.model, self.goal.target, self.folder)
-            return times[count]
-
+            return chosen
         ranked = self._ranked(chosen)
-        last = time(len(ranked))
-        if last is None or last <= self.goal.budget_ms:
-            return chosen, last
+
+        def fits(count: int) -> bool:
+            value = times(ranked[:count])
+            return value is None or value <= self.goal.budget_ms
+
+        if fits(len(ranked)):
+            return chosen
         low, high = 0, len(ranked)
         while high - low > max(1, len(ranked) // FINENESS):
             middle = (low + high) // 2
-            value = time(middle)
-            low, high = (middle, high) if value is not None and value <= self.goal.budget_ms else (low, middle)
-        return ranked[:low], time(low)
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return ranked[:low]
 
     def _ranked(self, chosen: Names) -> Names:
         """The chosen operators, those that gain most first."""
@@ -195,32 +254,6 @@ class _Search:
         """True when the goal is reached; with a budget alone it never is: the best is looked for."""
         return bool(self.goal.metric) and worth.quality >= self.least
 
-    def _unreached(self, first: Worth, got: Worth) -> Finding:
-        show = self.goal.measure.show
-        limit = f" within {self.goal.budget_ms:g} ms on {self.goal.target}" if self.goal.budget_ms else ""
-        return Finding(
-            code="quant.unreached", severity=Severity.WARNING,
-            headline=f"{self.goal.measure.name} is {show(got.quality)}"
-                     + (f", {show(self.goal.least)} was asked for" if self.goal.metric else "")
-                     + f"; 16-bit activations win nothing more{limit}",
-            why="what is lost is lost in the 8-bit weights, or in operators that have no 16-bit kernel" if not limit
-                else "the compiler's estimate for more of them is above the budget")
-
-    def _found(self, first: Worth, worth: Worth, chosen: Names, time: float | None) -> Finding:
-        show = self.goal.measure.show
-        reached = worth.quality >= self.goal.least or not self.goal.metric
-        short = "" if reached else f"; {show(self.goal.least)} was asked for"
-        cost = "" if time is None else f", {time:.2f} ms on {self.goal.target} by the compiler's estimate"
-        names = ", ".join(f"'{name}'" for name in chosen[:5]) + (f" and {len(chosen) - 5} more" if len(chosen) > 5
-                                                                 else "")
-        again = f", {self.candidates.reused} taken from before" if self.candidates.reused else ""
-        return Finding(
-            code="quant.mixed", severity=Severity.INFO if not short else Severity.WARNING, where=names,
-            headline=f"{worth.wide} of {worth.nodes} operators compute with 16-bit activations: "
-                     f"{self.goal.measure.name} is {show(worth.quality)} instead of {show(first.quality)}{cost}{short}",
-            why=f"{self.candidates.evaluated} candidates were compared on {len(self.samples)} samples{again}",
-            help="--save-recipe FILE keeps the choice, so that it need not be searched for again")
-
 
 def _compared(model: Model, path: Path, data: DataOptions,
               goal: Goal) -> tuple[list[Mapping[str, Array]], list[Mapping[str, Array]]]:
@@ -232,12 +265,28 @@ def _compared(model: Model, path: Path, data: DataOptions,
     samples = list(data.open(model.interface or identity_interface(model), most).walk(skipped=[]))
     with runtimes.open(path) as opened:
         answers = [opened.run(sample) for sample in samples]
+    _refuse_misfit(goal, answers)
     if goal.measure.is_share:
         return list(samples), list(answers)
     energy = [sum(float(np.square(v.astype(np.float64)).sum()) for v in a.values() if v.dtype.kind == "f")
               for a in answers]
     loudest = sorted(range(len(samples)), key=lambda i: -energy[i])[:COMPARED]
     return [samples[i] for i in loudest], [answers[i] for i in loudest]
+
+
+def _refuse_misfit(goal: Goal, answers: Sequence[Mapping[str, Array]]) -> None:
+    """Refuse a metric that says nothing of what the model gives.
+
+    Raises:
+        UsageError: it does not.
+    """
+    why = goal.measure.misfit(answers)
+    if why:
+        fit = [METRICS[name] for name in fitting(answers)]
+        raise UsageError.of("search.misfit", f"{goal.measure.name} says nothing of this model: {why}",
+                            why=f"{goal.measure.name} counts {goal.measure.text}" if goal.measure.is_share else "",
+                            help="say one of --target-quality " + ", ".join(
+                                f"'{one.name}>={one.example:g}'" for one in fit) if fit else "")
 
 
 def _growing(steps: Sequence[Names]) -> list[Names]:

@@ -30,9 +30,7 @@ class Calibrators:
 
     def of(self, tensor: Tensor) -> tuple[Calibrator, float]:
         """Return the calibrator of a tensor, never ``mixed``, and its percentile."""
-        node = tensor.producer
-        override = self._recipe.override(node_names(node), node.op.kind) if node is not None else \
-            self._recipe.override((tensor.name,), "")
+        override = self._recipe.override(*maker_of(tensor), tensor_names(tensor))
         chosen = override.calibrator or self._recipe.calibrator
         if chosen == "mixed":
             chosen = "percentile" if self._is_large(tensor) else "minmax"
@@ -50,6 +48,17 @@ class Calibrators:
 
 def _positions(tensor: Tensor) -> int:
     return math.prod(tensor.shape[1:-1]) if len(tensor.shape) > 2 else 1
+
+
+def maker_of(tensor: Tensor) -> tuple[tuple[str, ...], str]:
+    """The names and the operator of what gives a tensor; an input has its own name, and no operator."""
+    node = tensor.producer
+    return ((tensor.name,), "") if node is None else (node_names(node), node.op.kind)
+
+
+def tensor_names(tensor: Tensor) -> tuple[str, ...]:
+    """The names that a pattern over tensors may match: the file's, and those of the source model."""
+    return tensor.name, *(source.name for source in tensor.origin.sources)
 
 
 def node_names(node: Node) -> tuple[str, ...]:
