@@ -33,7 +33,7 @@ def test_the_configuration_describes_the_chip() -> None:
 
 def test_bandwidth_can_be_asked_for() -> None:
     parser = configparser.ConfigParser()
-    parser.read_string(configuration(IMX93, dram_bytes_per_s=3.75e9))
+    parser.read_string(configuration(IMX93, far_bytes_per_s=3.75e9))
     assert float(parser["System_Config.IMX93"]["dram_clock_scale"]) == pytest.approx(0.234375)
 
 
@@ -171,7 +171,7 @@ BOUNDS = {
 @pytest.mark.parametrize("case", BOUNDS.values(), ids=BOUNDS)
 def test_only_what_waits_for_memory_is_stretched(case: Bound) -> None:
     row = Perf("1", "1", "Conv2D", case.cycles, case.npu, 0, case.dram, 0, 0)
-    assert row.cycles_with_dram(case.slower) == pytest.approx(case.wanted)
+    assert row.cycles_with_far(case.slower) == pytest.approx(case.wanted)
 
 
 def test_cells_and_summary_are_read_with_care() -> None:

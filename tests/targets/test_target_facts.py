@@ -13,6 +13,8 @@ GOOD = """title = "T"
 npu = "N"
 backend = "b"
 accelerator = "a"
+family = "f"
+core = "c"
 [facts.x_hz]
 value = 1
 basis = "assumed"

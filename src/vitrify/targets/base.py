@@ -6,7 +6,7 @@ A target is a folder beside this file with a ``facts.toml``; its name is the fol
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -38,7 +38,8 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A chip: what it is called, which compiler serves its NPU, and its facts by name (units stand in the names).
 
-    ``family`` is the package of rules that holds for it, ``core`` the variant among them.
+    ``family`` is the package of rules that holds for it, ``core`` the variant among them. ``far_memory`` holds the
+    weights; values live there too, or in on-chip memory (``arena``).
     """
 
     name: str
@@ -48,7 +49,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     accelerator: str
     family: str
     core: str
+    far_memory: Literal["dram", "flash"] = "dram"
+    arena: Literal["near", "far"] = "far"
     facts: dict[str, Fact]
+
+    @property
+    def far_bytes_per_s(self) -> Fact:
+        """The bandwidth of the memory outside the chip."""
+        return self.fact(f"{self.far_memory}_bytes_per_s")
 
     def fact(self, name: str) -> Fact:
         """Return one fact.
@@ -86,10 +94,18 @@ def load(name: str) -> Target:
     """
     if name not in names():
         raise UsageError.of("target.unknown", f"unknown target '{name}'", help=f"use one of: {', '.join(names())}")
-    path = _FOLDER / name / _FILE
     try:
-        content = msgspec.toml.decode(path.read_bytes())
-        return msgspec.convert({**content, "name": name}, Target)
+        return msgspec.convert({**_content(name), "name": name}, Target)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         raise InternalError.of("target.invalid", f"the facts of {name} do not fit: {error}",
                                where=f"targets/{name}/{_FILE}") from error
+
+
+def _content(name: str) -> dict[str, Any]:
+    """Return what the file of ``name`` says; of a file that extends another's, both, its own facts first."""
+    content: dict[str, Any] = msgspec.toml.decode((_FOLDER / name / _FILE).read_bytes())
+    base = content.pop("extends", None)
+    if base is None:
+        return content
+    whole = _content(base)
+    return {**whole, **content, "facts": {**whole["facts"], **content.get("facts", {})}}

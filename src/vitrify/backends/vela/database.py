@@ -13,6 +13,10 @@ Row = dict[str, str]
 _TABLE = re.compile(r'<table name="(\w+)">\s*<!\[CDATA\[\n(.*?)\]\]>\s*</table>\n', re.DOTALL)
 
 
+_FAR = ("Dram", "OffChipFlash")
+"""The memories outside the chip, one of which a system has."""
+
+
 class Perf(NamedTuple):
     """One scheduled operator: cycles in all, of computing, and of each memory (they overlap)."""
 
@@ -22,19 +26,19 @@ class Perf(NamedTuple):
     cycles: int
     npu_cycles: int
     sram_cycles: int
-    dram_cycles: int
+    far_cycles: int
     macs: int
-    dram_bytes: int
+    far_bytes: int
 
     @property
     def on_cpu(self) -> bool:
         """True for an operator that was only passed through."""
         return self.operator == "Passthrough"
 
-    def cycles_with_dram(self, slower: float) -> float:
-        """Return the cycles when DRAM is ``slower`` times slower, the schedule being the same."""
-        bound = max(self.npu_cycles, self.sram_cycles, self.dram_cycles)
-        return self.cycles + max(self.npu_cycles, self.sram_cycles, self.dram_cycles * slower) - bound
+    def cycles_with_far(self, slower: float) -> float:
+        """Return the cycles when far memory is ``slower`` times slower, the schedule being the same."""
+        bound = max(self.npu_cycles, self.sram_cycles, self.far_cycles)
+        return self.cycles + max(self.npu_cycles, self.sram_cycles, self.far_cycles * slower) - bound
 
 
 class Database(NamedTuple):
@@ -55,7 +59,7 @@ def read_database(text: str) -> Database:
     tables = {name: _rows(body) for name, body in _TABLE.findall(text)}
     keys = {row["id"]: number(row["ext_key"]) for row in tables.get("source", []) if row.get("ext_key", "") != ""}
     source_of = {row["id"]: row.get("source_id", "") for row in tables.get("optimised", [])}
-    traffic = {row["id"]: _dram_bytes(row) for row in tables.get("perf_debug", []) if "id" in row}
+    traffic = {row["id"]: _far_bytes(row) for row in tables.get("perf_debug", []) if "id" in row}
     perf: dict[str, list[Perf]] = defaultdict(list)
     for row in tables.get("perf", []):
         source = row.get("source_id", "")
@@ -81,15 +85,16 @@ def _streams(tables: dict[str, list[Row]], source_of: dict[str, str], perf: dict
     return found
 
 
-def _perf(row: Row, dram_bytes: int) -> Perf:
+def _perf(row: Row, far_bytes: int) -> Perf:
     return Perf(row["id"], row.get("source_id", ""), row.get("operator", ""), number(row.get("op_cycles", "")),
-                number(row.get("npu_cycles", "")), number(row.get("Sram_ac", "")), number(row.get("Dram_ac", "")),
-                number(row.get("mac_count", "")), dram_bytes)
+                number(row.get("npu_cycles", "")), number(row.get("Sram_ac", "")),
+                sum(number(row.get(f"{memory}_ac", "")) for memory in _FAR),
+                number(row.get("mac_count", "")), far_bytes)
 
 
-def _dram_bytes(row: Row) -> int:
+def _far_bytes(row: Row) -> int:
     return sum(number(value) for name, value in row.items()
-               if name.startswith("Dram") and name.endswith(("_read", "_write")))
+               if name.startswith(_FAR) and name.endswith(("_read", "_write")))
 
 
 def _rows(body: str) -> list[Row]:
@@ -132,5 +137,5 @@ def unseen(summary: Row, database: Database) -> list[Perf]:
         return []
     return [Perf("", "", "", rest, number(summary.get("cycles_npu", "")) - sum(row.npu_cycles for row in rows),
                  number(summary.get("cycles_sram_access", "")) - sum(row.sram_cycles for row in rows),
-                 number(summary.get("cycles_dram_access", "")) - sum(row.dram_cycles for row in rows),
+                 number(summary.get("cycles_dram_access", "")) - sum(row.far_cycles for row in rows),
                  number(summary.get("nn_macs", "")) - sum(row.macs for row in rows), 0)]

@@ -137,7 +137,7 @@ def _row(one: Placed, target: Target) -> OperatorRow:
     capacity = one.cycles * target.value("macs_per_cycle")
     return OperatorRow(node=one.node.name, operator=one.node.op.kind, placement=one.place, cycles=one.cycles,
                        ms=_milliseconds(one, target), macs=macs, utilisation=_share(macs, capacity),
-                       dram_bytes=sum(row.dram_bytes for row in one.perf))
+                       dram_bytes=sum(row.far_bytes for row in one.perf))
 
 
 def _memory(summary: Row, compiled: CompiledFile, path: Path, target: Target) -> Memory:

@@ -11,20 +11,21 @@ from vitrify.targets.cost import Seconds, call_seconds, cpu_seconds, total
 from vitrify.targets.placement import Estimate
 
 _MS = 1e3
+_MEMORIES = {"dram": "DRAM", "flash": "flash"}
 
 
 def npu_seconds(rows: Sequence[Perf], target: Target) -> Seconds:
     """Return the NPU's time: the compiler's cycles, and bounds that cover both doubts about them.
 
-    One is DRAM's bandwidth: the bounds keep the schedule and stretch only what waits for DRAM (a compile for that
-    bandwidth gives up to 3 % less). The other is how far measurements were from the compiler's model.
+    One is the bandwidth of the far memory: the bounds keep the schedule and stretch only what waits for it (a compile
+    for that bandwidth gives up to 3 % less). The other is how far measurements were from the compiler's model.
     """
-    clock, dram, ratio = (target.fact(name) for name in ("clock_hz", "dram_bytes_per_s", "npu_time_ratio"))
-    slow, fast = dram.value / dram.bounds[0], dram.value / dram.bounds[1]
+    clock, ratio, far = target.fact("clock_hz"), target.fact("npu_time_ratio"), target.far_bytes_per_s
+    slow, fast = far.value / far.bounds[0], far.value / far.bounds[1]
     rows = [row for row in rows if not row.on_cpu]
     cycles = sum(row.cycles for row in rows) * ratio.value
-    low = min(sum(row.cycles_with_dram(fast) for row in rows), cycles * ratio.bounds[0])
-    high = max(sum(row.cycles_with_dram(slow) for row in rows), cycles * ratio.bounds[1])
+    low = min(sum(row.cycles_with_far(fast) for row in rows), cycles * ratio.bounds[0])
+    high = max(sum(row.cycles_with_far(slow) for row in rows), cycles * ratio.bounds[1])
     return Seconds(low / clock.value, cycles / clock.value, high / clock.value)
 
 
@@ -43,9 +44,9 @@ def estimate(placed: Sequence[Placed], unowned: Sequence[Perf], calls: int, targ
     cpu = total(cpu_seconds(one.node, target) for one in placed if one.place == "cpu")
     driver = call_seconds(calls, target)
     both = total((npu, cpu, driver))
-    dram = target.fact("dram_bytes_per_s")
+    far = target.far_bytes_per_s
     source = (f"Vela {version} cycle model, {target.value('clock_hz') / 1e9:g} GHz, "
-              f"DRAM {dram.value / 1e9:.3g} GB/s ({dram.basis})")
+              f"{_MEMORIES[target.far_memory]} {far.value / 1e9:.3g} GB/s ({far.basis})")
     return Estimate(latency_ms=both.likely * _MS, low_ms=both.low * _MS, high_ms=both.high * _MS, source=source,
                     npu_ms=npu.likely * _MS, cpu_ms=cpu.likely * _MS, driver_ms=driver.likely * _MS,
                     npu_cycles=sum(row.cycles for row in rows if not row.on_cpu), assumptions=tuple(target.doubts()))

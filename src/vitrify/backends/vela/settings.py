@@ -15,8 +15,10 @@ MODEL, CONFIG, OUTPUT = "model.tflite", "target.ini", "out"
 """The names inside the working folder; the user's own path never reaches the compiler."""
 
 _BYTES_PER_CYCLE = 16      # of an AXI port at clock scale 1. Source: Vela OPTIONS.md, "clock scale".
-_MAX_READS = {"Sram": 16, "Dram": 24}
-_MAX_WRITES = {"Sram": 16, "Dram": 12}
+_MAX_READS = {"sram": 16, "dram": 24, "flash": 2}
+_MAX_WRITES = {"sram": 16, "dram": 12, "flash": 0}
+_SECTIONS = {"sram": "Sram", "dram": "Dram", "flash": "OffChipFlash"}
+_ARENAS = {"near": "Axi0", "far": "Axi1"}
 
 
 def system_name(target: Target) -> str:
@@ -24,26 +26,25 @@ def system_name(target: Target) -> str:
     return target.name.upper().replace("-", "_")
 
 
-def configuration(target: Target, *, dram_bytes_per_s: float | None = None) -> str:
-    """Return Vela's configuration file for ``target``: constants and arena in DRAM, on-chip RAM as a cache.
+def configuration(target: Target, *, far_bytes_per_s: float | None = None) -> str:
+    """Return Vela's configuration file for ``target``: constants in far memory, values there or in on-chip memory.
 
-    Source: Vela OPTIONS.md, "Configuration File"; memory mode as ``Dedicated_Sram`` with a limit.
+    Source: Vela OPTIONS.md, "Configuration File"; memory modes ``Dedicated_Sram`` and ``Shared_Sram`` with a limit.
     """
-    clock = target.value("clock_hz")
-    bandwidth = {"Sram": target.value("sram_bytes_per_s"),
-                 "Dram": dram_bytes_per_s or target.value("dram_bytes_per_s")}
-    name = system_name(target)
-    lines = [f"[System_Config.{name}]", f"core_clock={clock:g}", "axi0_port=Sram", "axi1_port=Dram"]
-    for memory, rate in bandwidth.items():
-        fact = f"{memory.lower()}_"
+    clock, name = target.value("clock_hz"), system_name(target)
+    far = _SECTIONS[target.far_memory]
+    lines = [f"[System_Config.{name}]", f"core_clock={clock:g}", "axi0_port=Sram", f"axi1_port={far}"]
+    for prefix in ("sram", target.far_memory):
+        memory = _SECTIONS[prefix]
+        rate = (far_bytes_per_s if memory == far else None) or target.value(f"{prefix}_bytes_per_s")
         lines += [f"{memory}_clock_scale={rate / clock / _BYTES_PER_CYCLE:.6g}",
-                  f"{memory}_burst_length={target.value(fact + 'burst_bytes'):.0f}",
-                  f"{memory}_read_latency={target.value(fact + 'read_latency_cycles'):.0f}",
-                  f"{memory}_write_latency={target.value(fact + 'write_latency_cycles'):.0f}",
-                  f"{memory}_max_reads={_MAX_READS[memory]}",
-                  f"{memory}_max_writes={_MAX_WRITES[memory]}"]
-    lines += [f"[Memory_Mode.{name}]", "const_mem_area=Axi1", "arena_mem_area=Axi1", "cache_mem_area=Axi0",
-              f"arena_cache_size={target.value('cache_bytes'):.0f}", ""]
+                  f"{memory}_burst_length={target.value(f'{prefix}_burst_bytes'):.0f}",
+                  f"{memory}_read_latency={target.value(f'{prefix}_read_latency_cycles'):.0f}",
+                  f"{memory}_write_latency={target.value(f'{prefix}_write_latency_cycles'):.0f}",
+                  f"{memory}_max_reads={_MAX_READS[prefix]}",
+                  f"{memory}_max_writes={_MAX_WRITES[prefix]}"]
+    lines += [f"[Memory_Mode.{name}]", "const_mem_area=Axi1", f"arena_mem_area={_ARENAS[target.arena]}",
+              "cache_mem_area=Axi0", f"arena_cache_size={target.value('cache_bytes'):.0f}", ""]
     return "\n".join(lines)
 
 

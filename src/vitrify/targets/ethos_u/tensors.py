@@ -132,16 +132,16 @@ def _bounds(dtype: DType, variant: Variant) -> tuple[int, int]:
     return (0 if dtype in (DType.UINT8, DType.BOOL) else -(1 << 63)), (1 << 63) - 1
 
 
-@rule("ethos-u.negative-scale", says="scales are above 0 and not too large", why="a scale is held as 31 bits and a "
-      "shift to the right", source=REPORT, confidence="inferred")
+@rule("ethos-u.negative-scale", says="scales are not below 0", why="a scale is held as 31 bits without a sign",
+      source=REPORT, confidence="inferred")
 def positive(node: Node, variant: Variant) -> Iterator[Breach]:
-    """Scales that a multiplier with a right shift cannot hold."""
+    """Negative scales."""
     if node.op.kind in kinds("without_scales") or node.op.kind not in core(variant.core).operators:
         return
     for tensor in (*[t for t in node.inputs if t is not None], *node.outputs):
         if tensor.quantization is None or tensor.dtype.is_float:
             continue
         for scale in map(float, tensor.quantization.scale):
-            if not 0 < scale < float(1 << 31):
+            if scale < 0:
                 yield Breach(f"tensor '{tensor.name}' has scale {scale:g}", {"tensor": tensor.name, "scale": scale})
                 break
