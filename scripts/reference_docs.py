@@ -1,4 +1,4 @@
-"""Write the reference pages out of the code: commands, JSON output, operators, passes, targets.
+"""Write the reference pages out of the code: commands, Python, JSON output, operators, passes, targets.
 
     python scripts/reference_docs.py FOLDER
 """
@@ -10,11 +10,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
+import vitrify
 from vitrify import ops, results
 from vitrify.ir import LedgerEntry
 from vitrify.passes import base, tables
@@ -40,6 +41,29 @@ def json_page() -> Iterator[str]:
         schema = json.dumps(msgspec.json.schema(kind), indent=2)
         yield f"## {command}\n\n??? note \"Schema\"\n\n" + "\n".join(
             f"    {line}" for line in ["```json", *schema.split("\n"), "```"]) + "\n"
+
+
+def python_page() -> Iterator[str]:
+    """Yield the signature and the documentation of every public function and class."""
+    yield "# Python\n"
+    yield "```python\nimport vitrify as vt\n```\n"
+    public = [name for name in vitrify.__all__ if name != "__version__"]
+    for name in sorted(public, key=lambda n: (inspect.isclass(getattr(vitrify, n)), n.lower())):
+        found = getattr(vitrify, name)
+        said = f"\n```python\n{_signature(name, found)}\n```\n" if inspect.isfunction(found) else ""
+        yield f"## vitrify.{name}\n{said}\n```text\n{inspect.getdoc(found)}\n```\n"
+
+
+def _signature(name: str, function: Callable[..., object]) -> str:
+    """A function with a parameter in each line."""
+    shown = inspect.signature(function)
+    parts: list[str] = []
+    for parameter in shown.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        parts.append(f"{parameter.name}: {parameter.annotation}{default}")
+    return "\n".join([f"{name}(", *(f"    {part}," for part in parts), f") -> {shown.return_annotation}"])
 
 
 def operators_page() -> Iterator[str]:
@@ -80,7 +104,7 @@ def main() -> None:
     """Write all pages."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for page in (commands_page, json_page, operators_page, passes_page, targets_page):
+    for page in (commands_page, python_page, json_page, operators_page, passes_page, targets_page):
         text = "\n".join(page())
         (folder / f"{page.__name__.removesuffix('_page')}.md").write_text(text + "\n")
 

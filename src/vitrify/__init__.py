@@ -18,19 +18,22 @@ from vitrify._version import __version__
 
 if TYPE_CHECKING:
     from vitrify.api import build, check, compile, convert, inspect, load, quantize, run, verify
-    from vitrify.core.errors import VitrifyError
+    from vitrify.core.errors import QualityWarning, VitrifyError
     from vitrify.core.findings import Finding
     from vitrify.data.preprocess import Preprocess
     from vitrify.ir import Model
+    from vitrify.pipeline.quantized import QuantizedModel
     from vitrify.quant import Recipe
 
-__all__ = ["Finding", "Model", "Preprocess", "Recipe", "VitrifyError", "__version__", "build", "check", "compile",
-           "convert", "inspect", "load", "quantize", "run", "verify"]
+__all__ = ["Finding", "Model", "Preprocess", "QualityWarning", "QuantizedModel", "Recipe", "VitrifyError",
+           "__version__", "build", "check", "compile", "convert", "inspect", "load", "quantize", "run", "verify"]
 
 _HOMES = {
     "Finding": "vitrify.core.findings",
     "Model": "vitrify.ir",
     "Preprocess": "vitrify.data.preprocess",
+    "QualityWarning": "vitrify.core.errors",
+    "QuantizedModel": "vitrify.pipeline.quantized",
     "Recipe": "vitrify.quant",
     "VitrifyError": "vitrify.core.errors",
 }

@@ -13,37 +13,50 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from warnings import warn
 
 import numpy as np
-from msgspec import structs
 
-from vitrify.core.errors import UsageError
+from vitrify.core.errors import QualityWarning, UsageError
 from vitrify.core.files import temporary_folder
+from vitrify.core.findings import Severity
 from vitrify.core.progress import Silent
 from vitrify.ir import Model
-from vitrify.pipeline.options import BuildOptions, ConvertOptions, DataOptions, Layout, QuantizeOptions
+from vitrify.pipeline.calls import (
+    Dims,
+    Shapes,
+    Values,
+    conversion_of,
+    data_of,
+    output_of,
+    path_of,
+    quantization_of,
+    write_given,
+)
+from vitrify.pipeline.options import BuildOptions, ConvertOptions, DataOptions, Layout
 from vitrify.results import (
     BuildResult,
     CheckResult,
     CompileResult,
     ConvertResult,
     InspectResult,
+    QuantizeResult,
     Result,
     VerifyResult,
 )
 
 if TYPE_CHECKING:
-    from vitrify.data.feeds import Feed
     from vitrify.data.preprocess import Preprocess
     from vitrify.ir import Interface
+    from vitrify.pipeline.quantized import QuantizedModel
     from vitrify.quant import Recipe
+    from vitrify.quant.efforts import Effort
 
 R = TypeVar("R", bound=Result)
 Array = np.ndarray[Any, np.dtype[Any]]
 Source = Model | str | Path
-Shapes = Mapping[str, Sequence[int]]
-Dims = Mapping[str, int]
-Values = Mapping[str, int | float | list[int | float]]
+IoType = Literal["int8", "uint8", "int16"]
+Outputs = Literal["split", "normalize", "keep"]
 
 
 def load(source: str | Path | object, example_inputs: Sequence[Any] | Mapping[str, Any] | None = None, *,
@@ -66,21 +79,29 @@ def load(source: str | Path | object, example_inputs: Sequence[Any] | Mapping[st
     from vitrify.pipeline.convert import float_model, module_model
     from vitrify.pipeline.files import existing
 
-    options = _conversion(shapes, io_layout, values, dims, trust)
+    options = conversion_of(shapes, io_layout, values, dims, trust)
     if not isinstance(source, str | Path):
         return module_model(source, example_inputs, options)
     if example_inputs is not None:
         raise UsageError.of("call.example-inputs", "example inputs belong to a module in memory, a file was given",
                             help="leave them out; shapes={...} fixes the shapes of a file's inputs")
-    model, _ = float_model(existing(_path(source)), options, Silent())
+    model, _ = float_model(existing(path_of(source)), options, Silent())
     return model
 
 
 def quantize(model: Source, *, data: object = None, samples: int | Literal["auto"] | None = None,
              random_calibration: bool = False, preprocess: Preprocess | None = None,
-             recipe: Recipe | str | Path | None = None, shapes: Shapes | None = None, dims: Dims | None = None,
-             values: Values | None = None, trust: bool = False, target_quality: str = "", jobs: int = 1) -> Model:
-    """Return the full-integer int8 form of a float model; the model itself is not changed.
+             recipe: Recipe | str | Path | None = None, preset: str = "", effort: Effort | None = None,
+             io: IoType = "int8", outputs: Outputs = "split", calibrator: str | None = None,
+             least_db: float | None = None, target_quality: str = "", metric: str = "", max_drop: float | None = None,
+             budget_ms: float | None = None, target: str = "", jobs: int = 1, analyze: bool = False,
+             shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
+             trust: bool = False) -> QuantizedModel:
+    """Return the full-integer form of a float model, judged against it; the model itself is not changed.
+
+    What comes back is a model with two things more: ``result`` is what ``vitrify quantize --json`` prints (``ok``,
+    ``findings``, ``quality``, ``conflicts``, ``ledger``), and ``recipe`` the recipe that was used. Where the answers
+    are not good, ``result.ok`` is false and a ``QualityWarning`` is given.
 
     Args:
         model: a float model or its file.
@@ -89,36 +110,41 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
         samples: use at most so many samples; "auto" stops when the ranges no longer move.
         random_calibration: calibrate on random values instead; the answers then mean nothing.
         preprocess: how a file, or an array of 8-bit pixels, becomes an input; the model remembers it.
-        recipe: what is quantized how; a path is that of a recipe's TOML file.
-        shapes, dims, values, trust: as for ``load``, when ``model`` is a file.
+        recipe: what is quantized how; a path is that of a recipe's TOML file. What is given besides comes before it.
+        preset: a recipe that comes along, such as "detector".
+        effort: how much is done for quality: "fast", "balanced" or "best".
+        io: the element type of the model's inputs and outputs: "int8", "uint8" or "int16".
+        outputs: what becomes of outputs that join parts of very different range: "split", "normalize" or "keep".
+        calibrator: how ranges are taken, such as "minmax".
+        least_db: SQNR that every output is to keep; where 8 bits keep less, operators from the input on compute with
+            16-bit activations, as few as do.
         target_quality: such as "sqnr>=35": as few operators as reach it compute with 16-bit activations.
+        metric, max_drop: the same by what may be lost of a metric: "top1", "detections", "agreement" or "cosine".
+        budget_ms, target: the most that an inference may take on a chip, by its compiler's estimate; ``target`` alone
+            has the time told.
         jobs: how many candidates of that search are tried at once.
+        analyze: give each operator its own error, and what it costs the outputs.
+        shapes, dims, values, trust: as for ``load``, when ``model`` is a file.
     Raises:
-        VitrifyError: an operator has no int8 form, or the data does not fit.
+        VitrifyError: an operator has no integer form, the data does not fit, or the options contradict each other.
     """
-    from vitrify import quant, tflite
-    from vitrify.passes import to_integer_forms
-    from vitrify.pipeline.search import How, quantize_well, read_goal
-    from vitrify.pipeline.steps import calibrate_model
-    from vitrify.quant.copying import copy_model
+    from vitrify.pipeline.quantized import quantize_in_memory
 
-    if isinstance(recipe, str | Path):
-        recipe = quant.load_recipe(recipe)
-    goal = read_goal(target_quality)
+    file, own = (recipe, None) if isinstance(recipe, str | Path) else (None, recipe)
+    options = quantization_of(
+        file, io=io, outputs=outputs, calibrator=calibrator, least_db=least_db, preset=preset, effort=effort,
+        target_quality=target_quality, metric=metric, max_drop=max_drop, budget_ms=budget_ms, target=target, jobs=jobs,
+        analyze=analyze)
+    options.goal(base=own)                     # says what is wrong with it before any work is done
     feed = None if data is None or isinstance(data, str | Path) else data
-    given = _data(data if feed is None else None, samples, random_calibration, preprocess)
+    given = data_of(data if feed is None else None, samples, random_calibration, preprocess)
     if feed is None or random_calibration:
         given.require("calibration")
     source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values, trust=trust)
-    chosen = recipe or quant.Recipe()
-    to_integer_forms(source := copy_model(source), steps=chosen.in_steps)
-    with temporary_folder() as folder:
-        path = folder / "float.tflite"
-        given = given if feed is None else structs.replace(given, feed=_feed(feed, folder / "kept", given))
-        tflite.write(source, path)
-        statistics, _ = calibrate_model(path, source, given, chosen, None, _silent)
-        how = How(goal=goal, jobs=jobs)
-        return quantize_well(source, path, statistics, chosen, given, how)[0].model
+    made = quantize_in_memory(source, given, feed, options, own)
+    if not made.result.ok:
+        warn(_unsound(made.result), QualityWarning, stacklevel=2)
+    return made
 
 
 def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shapes | None = None,
@@ -136,10 +162,10 @@ def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shap
     from vitrify import runtimes
     from vitrify.pipeline.exchange import exchanged
 
-    options = _conversion(shapes, values=values, dims=dims, trust=trust)
+    options = conversion_of(shapes, values=values, dims=dims, trust=trust)
     with ExitStack() as stack:
         source: Model | Path = model if isinstance(model, Model) else stack.enter_context(
-            exchanged(_path(model), options, Silent()))[0]
+            exchanged(path_of(model), options, Silent()))[0]
         runtime = stack.enter_context(runtimes.open(source, shapes=options.sizes, values=values, kernels="optimized"))
         given: object = inputs
         if not isinstance(given, Mapping):
@@ -155,7 +181,7 @@ def _read(inputs: Mapping[str, Array | str | Path], interface: Interface, model:
     from vitrify.data.reading import source_of
     from vitrify.pipeline.remembered import remembered_in
 
-    files = {name: _path(value) for name, value in inputs.items() if isinstance(value, str | Path)}
+    files = {name: path_of(value) for name, value in inputs.items() if isinstance(value, str | Path)}
     arrays = {name: value for name, value in inputs.items() if not isinstance(value, str | Path)}
     if not files:
         return arrays
@@ -185,7 +211,7 @@ def compile(model: Source, target: str, output: str | Path) -> CompileResult:
     from vitrify.pipeline.compile import compile_file
 
     with _file(model) as path:
-        return _named(compile_file(path, target, _output(output)), "compile")
+        return _named(compile_file(path, target, output_of(output)), "compile")
 
 
 def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,
@@ -197,9 +223,9 @@ def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, 
     """
     from vitrify.pipeline.convert import convert_file
 
-    options = _conversion(shapes, io_layout, values, dims, trust)
+    options = conversion_of(shapes, io_layout, values, dims, trust)
     with _file(model) as path:
-        return _named(convert_file(path, _output(output), options), "convert")
+        return _named(convert_file(path, output_of(output), options), "convert")
 
 
 def verify(*models: Source, data: object = None, samples: int | None = None, random_inputs: bool = False,
@@ -219,10 +245,10 @@ def verify(*models: Source, data: object = None, samples: int | None = None, ran
 
     with ExitStack() as stack:
         paths = [stack.enter_context(_file(model)) for model in models]
-        options = _conversion(shapes, values=values, dims=dims, trust=trust)
-        place = data if data is None or isinstance(data, str | Path) else _written(
+        options = conversion_of(shapes, values=values, dims=dims, trust=trust)
+        place = data if data is None or isinstance(data, str | Path) else write_given(
             data, stack.enter_context(temporary_folder()), paths[0], options, samples, preprocess)
-        given = _data(place, samples, random_inputs, preprocess)
+        given = data_of(place, samples, random_inputs, preprocess)
         return _named(verify_files(paths, given, options), "verify")
 
 
@@ -234,17 +260,19 @@ def inspect(path: str | Path) -> InspectResult:
     """
     from vitrify.pipeline.inspect import inspect_path
 
-    return _named(inspect_path(_path(path)), "inspect")
+    return _named(inspect_path(path_of(path)), "inspect")
 
 
 def build(model: str | Path, target: str, *, data: str | Path | None = None, output: str | Path | None = None,
           samples: int | None = None, random_calibration: bool = False, preprocess: Preprocess | None = None,
-          shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None, trust: bool = False,
-          io_layout: Layout = "nhwc", least_db: float | None = None) -> BuildResult:
+          recipe: str | Path | None = None, preset: str = "", effort: Effort | None = None, io: IoType = "int8",
+          outputs: Outputs = "split", calibrator: str | None = None, least_db: float | None = None,
+          target_quality: str = "", metric: str = "", max_drop: float | None = None, budget_ms: float | None = None,
+          jobs: int = 1, analyze: bool = False, shapes: Shapes | None = None, dims: Dims | None = None,
+          values: Values | None = None, trust: bool = False, io_layout: Layout = "nhwc") -> BuildResult:
     """Go the whole way and write a run folder with report.html; goes on where an earlier call stopped.
 
-    ``least_db`` is the SQNR that every output is to keep on the samples: where 8 bits keep less, operators compute with
-    16-bit activations, as few as do.
+    The options are those of ``quantize``.
 
     Raises:
         VitrifyError: the call, the model or the data does not do, or a stage failed.
@@ -252,53 +280,21 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     from vitrify.pipeline.build import build_run
     from vitrify.report.html import write_report
 
-    conversion = _conversion(shapes, io_layout, values, dims, trust)
-    options = BuildOptions(model=_path(model), target=target, conversion=conversion,
-                           data=_data(data, samples, random_calibration, preprocess),
-                           quantization=QuantizeOptions(least_db=least_db))
-    return _named(build_run(options, None if output is None else _path(output), write_report), "build")
-
-
-def _conversion(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Values | None = None,
-                dims: Dims | None = None, trust: bool = False) -> ConvertOptions:
-    fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
-    return ConvertOptions(shapes=fixed, dims=dict(dims or {}), values=dict(values or {}), trust=trust,
-                          input_layout=io_layout, output_layout=io_layout)
-
-
-def _data(path: object, samples: int | Literal["auto"] | None, random: bool,
-          preprocess: Preprocess | None) -> DataOptions:
-    if not isinstance(path, str | Path | None):
-        raise UsageError.of("call.data", f"data is of type {type(path).__name__}, not a path")
-    given = DataOptions(path=None if path is None else _path(path), samples=None if samples == "auto" else samples,
-                        enough=samples == "auto", random=random)
-    return given if preprocess is None else given.prepared_as(preprocess)
-
-
-def _feed(data: object, folder: Path, given: DataOptions) -> Feed:
-    from vitrify.data.feeds import Feed
-
-    folder.mkdir()
-    return Feed(data, folder, given.how(), given.samples, given.enough)
-
-
-def _written(data: object, folder: Path, model: Path, options: ConvertOptions, samples: int | None,
-             preprocess: Preprocess | None) -> Path:
-    """Write what Python code gives for a comparison to files."""
-    from vitrify.data.feeds import Feed
-    from vitrify.pipeline.verify import interface_of
-
-    feed = Feed(data, folder, preprocess, samples).bind(interface_of(model, options))
-    for number, sample in enumerate(feed):
-        np.savez(folder / f"{number:012d}.npz", **sample)        # type: ignore[arg-type]
-    return folder
+    conversion = conversion_of(shapes, io_layout, values, dims, trust)
+    quantization = quantization_of(
+        recipe, io=io, outputs=outputs, calibrator=calibrator, least_db=least_db, preset=preset, effort=effort,
+        target_quality=target_quality, metric=metric, max_drop=max_drop, budget_ms=budget_ms, jobs=jobs,
+        analyze=analyze)
+    options = BuildOptions(model=path_of(model), target=target, conversion=conversion, quantization=quantization,
+                           data=data_of(data, samples, random_calibration, preprocess))
+    return _named(build_run(options, None if output is None else path_of(output), write_report), "build")
 
 
 @contextmanager
 def _file(model: Source) -> Iterator[Path]:
     """Yield a file of the model: its own, or a temporary one of a model in memory."""
     if not isinstance(model, Model):
-        yield _path(model)
+        yield path_of(model)
         return
     from vitrify import tflite
 
@@ -308,33 +304,12 @@ def _file(model: Source) -> Iterator[Path]:
         yield path
 
 
-def _path(path: str | Path) -> Path:
-    """The path, unless it is empty: that would mean the current folder.
-
-    Raises:
-        UsageError: it is.
-    """
-    if not isinstance(path, Path) and not path:
-        raise UsageError.of("call.path", "an empty word names no file")
-    return Path(path)
-
-
-def _output(path: str | Path) -> Path:
-    """The path of a file to write.
-
-    Raises:
-        UsageError: it is empty, or says that it is a folder.
-    """
-    if not isinstance(path, Path) and path.endswith("/"):
-        raise UsageError.of("file.folder", f"{path} names a folder, not a file to write", where=path,
-                            help="name a file in it")
-    return _path(path)
+def _unsound(result: QuantizeResult) -> str:
+    """What is said of a model whose answers are not good."""
+    wrong = [finding for finding in result.findings if finding.severity is Severity.ERROR]
+    return "\n".join(["the answers of the quantized model are not good:", *map(str, wrong)])
 
 
 def _named(result: R, command: str) -> R:
     result.command = command
     return result
-
-
-def _silent(done: int, total: int) -> None:
-    """Take progress that nobody asked for."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import vitrify as vt
+from vitrify import ops
+from vitrify.cli.build import build as commands_build
+from vitrify.cli.quantize import quantize as commands_quantize
+from vitrify.ir import DType, Graph, Tensor
 from vitrify.results import ErrorRow
 
 ModelFile = Callable[[str], Path]
@@ -50,6 +56,10 @@ def test_the_whole_way_in_memory(model_file: ModelFile, tmp_path: Path) -> None:
     name = model.interface.inputs[0].name if model.interface else ""
     assert vt.convert(model, tmp_path / "float.tflite").output == str(tmp_path / "float.tflite")
     int8 = vt.quantize(model, data=tmp_path / "images.npy")
+    assert int8.result.ok
+    assert int8.result.quality is not None
+    assert int8.result.quality.samples == 4
+    assert int8.result.float_operators == 0
     wanted = vt.run(model_file("digits_cnn/digits_cnn.onnx"), {name: images[0]})
     for form, tolerance in ((model, 1e-4), (int8, 0.2)):
         given = vt.run(form, {name: images[0]})
@@ -65,6 +75,73 @@ def test_the_whole_way_in_memory(model_file: ModelFile, tmp_path: Path) -> None:
     compared = vt.verify(model, int8, data=tmp_path / "images.npy", samples=2)
     assert compared.samples == 2
     assert isinstance(compared.stages[0].outputs[0], ErrorRow)
+
+
+def joined() -> vt.Model:
+    """Two branches of very different size that become one output."""
+    graph = Graph()
+    x = Tensor("x", DType.FLOAT32, (1, 8))
+    graph.inputs.append(x)
+    large = graph.add(ops.Mul(), [x, Tensor("k", DType.FLOAT32, (), data=np.array(1e4, np.float32))], name="large")
+    small = graph.add(ops.Logistic(), [x], name="small")
+    both = graph.add(ops.Concatenation(axis=1), [large.output, small.output], name="both")
+    graph.set_outputs([both.output])
+    return vt.Model([graph])
+
+
+NOISE = np.random.default_rng(4).normal(size=(16, 8)).astype(np.float32)
+
+
+def test_answers_that_are_not_good_are_told() -> None:
+    good = vt.quantize(joined(), data=NOISE)
+    assert good.result.ok
+    with pytest.warns(vt.QualityWarning, match="8 of 8 .* no longer change"):
+        kept = vt.quantize(joined(), data=NOISE, outputs="keep")
+    assert not kept.result.ok
+    assert "verify.dead_channels" in {finding.code for finding in kept.result.findings}
+
+
+OPTIONS: dict[str, tuple[dict[str, object], Callable[[vt.QuantizedModel], bool]]] = {
+    "io": ({"io": "uint8"}, lambda made: made.main.inputs[0].dtype is DType.UINT8),
+    "effort": ({"effort": "best"}, lambda made: made.recipe.equalize),
+    "preset": ({"preset": "recurrent"}, lambda made: made.recipe.calibrator == "minmax"),
+    "calibrator": ({"calibrator": "minmax"}, lambda made: made.recipe.calibrator == "minmax"),
+    "recipe": ({"recipe": vt.Recipe(percentile=99.0), "calibrator": "percentile"},
+               lambda made: (made.recipe.percentile, made.recipe.calibrator) == (99.0, "percentile")),
+    "goal": ({"target_quality": "sqnr>=20"}, lambda made: "quant.reached" in {f.code for f in made.result.findings}),
+    "goal_of_the_recipe": ({"recipe": vt.Recipe(target_quality="sqnr>=20")},
+                           lambda made: "quant.reached" in {f.code for f in made.result.findings}),
+    "analyze": ({"analyze": True}, lambda made: made.result.analysis is not None),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_what_the_command_line_takes_python_takes(name: str) -> None:
+    given, holds = OPTIONS[name]
+    made = vt.quantize(joined(), data=NOISE, **given)  # type: ignore[arg-type]
+    assert holds(made)
+    assert made.result.ok
+
+
+def test_python_has_all_options_of_the_command_line() -> None:
+    elsewhere = {"output", "save_recipe", "seed", "json", "quiet", "io_layout", "anew",        # of files, and of load
+                 "mean", "std", "fit", "color", "prepare", "shape", "dim", "value"}            # preprocess, shapes ...
+    for command, function in ((commands_quantize, vt.quantize), (commands_build, vt.build)):
+        missing = set(signature(command).parameters) - set(signature(function).parameters) - elsewhere
+        assert not missing, f"{function.__name__} lacks {missing}"
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({"io": "int4"}, "Invalid enum value 'int4'"),
+    ({"calibrator": "best"}, "Invalid enum value 'best'"),
+    ({"jobs": 0}, "jobs must be 1 or more, got 0"),
+    ({"preset": "cnm"}, "there is no preset 'cnm'"),
+    ({"recipe": vt.Recipe(), "effort": "best"}, "a Recipe and effort='best' were both given"),
+    ({"target_quality": "sqnr>=20", "least_db": 20.0}, "least_db = 20 and sqnr>=20 are two goals"),
+], ids=lambda value: str(value)[:40])
+def test_options_that_are_none(given: dict[str, object], said: str) -> None:
+    with pytest.raises(vt.VitrifyError, match=re.escape(said)):
+        vt.quantize(joined(), data=NOISE, **given)  # type: ignore[arg-type]
 
 
 def test_a_float_model_is_not_checked(model_file: ModelFile) -> None:

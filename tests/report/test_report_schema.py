@@ -13,6 +13,7 @@ PROMISED = {
     "inspect": "kind inputs outputs operators float_operators transposes npu_graphs",
     "convert": "output seconds peak_bytes operators float_operators transposes ledger",
     "quantize": "output seconds peak_bytes operators float_operators transposes ledger",
+    "recipes": "name recipes",
     "check": "target coverage verdicts partitions ledger",
     "compile": "output placement estimate memory",
     "verify": "stages first_divergence",

@@ -22,7 +22,7 @@ Command = Callable[..., int]
 
 
 class Argument(NamedTuple):
-    """A word that stands by its place; a parameter that is a list takes all that are there, at least one."""
+    """A word that stands by its place; a list takes all there are, at least one. One with a default may be left out."""
 
     metavar: str
     help: str
@@ -89,9 +89,12 @@ def parser_of(name: str, function: Command) -> Parser:
     for parameter in signature(function).parameters.values():
         kind, declared = _declaration(hints[parameter.name])
         if isinstance(declared, Argument):
+            spared = parameter.default is not parameter.empty
             parser.add_argument(parameter.name, metavar=declared.metavar, help=declared.help, type=_reader(kind),
-                                nargs="+" if get_origin(kind) is list else None)
-            parser.usage = f"{parser.prog} [options] {declared.metavar}{' ...' * (get_origin(kind) is list)}"
+                                nargs="+" if get_origin(kind) is list else "?" if spared else None,
+                                default=parameter.default if spared else None)
+            shown = f"[{declared.metavar}]" if spared else declared.metavar
+            parser.usage = f"{parser.prog} [options] {shown}{' ...' * (get_origin(kind) is list)}"
         else:
             _add_option(parser, parameter.name, kind, declared, parameter.default)
     return parser

@@ -126,17 +126,23 @@ TargetQualityOption = Annotated[str, Option(
     "--target-quality", metavar="GOAL", help="Let as few operators as reach it compute with 16-bit activations: "
                                              "'sqnr>=35', 'cosine>=0.999', 'top1>=99', 'detections>=98'.")]
 MetricOption = Annotated[str, Option(
-    "--metric", metavar="METRIC", help="The same by what may be lost of a metric: top1, detections, cosine, sqnr.")]
+    "--metric", metavar="METRIC", help="The same by what may be lost of a metric: top1, detections, agreement, "
+                                      "cosine.")]
 MaxDropOption = Annotated[float | None, Option(
     "--max-drop", metavar="X", help="How much of the metric's best value may be lost [default: 0.5].")]
 BudgetOption = Annotated[float | None, Option(
     "--budget-ms", metavar="MS", help="The most that an inference may take on the target, by its compiler's estimate.")]
 JobsOption = Annotated[int, Option("--jobs", metavar="N", help="Candidates of the search that are tried at once.")]
-ForTargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip that --budget-ms is meant for.")]
+ForTargetOption = Annotated[str, Option(
+    "--target", metavar="NAME", help="The chip that --budget-ms is meant for; alone, the one whose time is told.")]
+AnewOption = Annotated[bool, Option(
+    "--anew", help="Quantize a TFLite file again that is quantized in full or in part: its integers become real values "
+                   "first.")]
 EffortOption = Annotated[Effort | None, Option(
     "--effort", help="How much is done for quality (default: balanced); all keep 8 bits.")]
 PresetOption = Annotated[str, Option(
-    "--preset", metavar="NAME", help="A recipe that comes along: audio, cnn, detector, recurrent, transformer.")]
+    "--preset", metavar="NAME", help="A recipe that comes along: audio, cnn, detector, recurrent, transformer; "
+                                       "`vitrify recipes` says what each is for.")]
 SaveRecipeOption = Annotated[Path | None, Option(
     "--save-recipe", metavar="FILE", is_file=True, help="Write the recipe that was used.")]
 TargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip, for example imx93.")]
@@ -148,7 +154,7 @@ QuietOption = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
 
 
 def conversion(shape: list[str], dim: list[str], value: list[str], trust: bool = False,
-               layout: Layout = Layout.NHWC) -> ConvertOptions:
+               layout: Layout = Layout.NHWC, anew: bool = False) -> ConvertOptions:
     """Read how the model is to be imported.
 
     Raises:
@@ -157,7 +163,7 @@ def conversion(shape: list[str], dim: list[str], value: list[str], trust: bool =
     from vitrify.pipeline.options import ConvertOptions
 
     return ConvertOptions(shapes=parse_shapes(shape), dims=parse_dims(dim), values=parse_values(value),
-                          trust=trust, input_layout=layout.value, output_layout=layout.value)
+                          trust=trust, input_layout=layout.value, output_layout=layout.value, anew=anew)
 
 
 def data_options(path: Path | None, samples: str | None, random: bool, seed: int, fit: Fit | None, color: Color | None,

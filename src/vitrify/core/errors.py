@@ -35,6 +35,10 @@ class VitrifyError(Exception):
         return cls(Finding(code=code, headline=headline, where=where, why=why, help=help))
 
 
+class QualityWarning(UserWarning):
+    """A model was made, but its answers are not good; what is wrong stands in the message and in its result."""
+
+
 class ModelError(VitrifyError):
     """The model is invalid or cannot be read."""
 

@@ -26,7 +26,10 @@ MOST_MEAN, MOST_STD = 2.0, 4.0
 
 class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a model is imported: shapes by input name ('' for the only input), extents of named dimensions, constants in
-    the place of inputs, whether code that the file holds may run, and the layout of the model's inputs and outputs."""
+    the place of inputs, whether code that the file holds may run, and the layout of the model's inputs and outputs.
+
+    ``anew``: what a quantized TFLite file holds becomes real values first, so that it can be quantized again.
+    """
 
     shapes: dict[str, tuple[int, ...]] = {}
     dims: dict[str, int] = {}
@@ -34,6 +37,7 @@ class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
     trust: bool = False
     input_layout: Layout = "nhwc"
     output_layout: Layout = "nhwc"
+    anew: bool = False
 
     @property
     def sizes(self) -> dict[str, tuple[int, ...] | int]:
@@ -180,7 +184,7 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     io: Literal["int8", "uint8", "int16"] = "int8"
     outputs: Literal["split", "normalize", "keep"] = "split"
-    calibrator: str | None = None
+    calibrator: Literal["mixed", "minmax", "percentile", "least-error", "moving-average", "entropy"] | None = None
     least_db: float | None = None
     recipe: Path | None = None
     preset: str = ""
@@ -194,32 +198,35 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     jobs: int = 1
 
-    def goal(self, target: str = "") -> Goal:
+    def goal(self, target: str = "", base: Recipe | None = None) -> Goal:
         """What a search for mixed precision is to reach, by the options or else the recipe.
 
-        ``target`` is the chip that a build is for.
+        ``target`` is the chip that a build is for, ``base`` a recipe in the place of a file.
 
         Raises:
             UsageError: it contradicts itself, or says what there is not.
         """
         from vitrify.pipeline.search.goal import read_goal
 
-        recipe = self.effective()
+        recipe = self.effective(base)
         return read_goal(recipe.target_quality, recipe.metric, recipe.max_drop if recipe.metric else self.max_drop,
                          self.budget_ms if self.budget_ms is not None else recipe.budget_ms or None,
                          recipe.target or target)
 
-    def effective(self) -> Recipe:
+    def effective(self, base: Recipe | None = None) -> Recipe:
         """The recipe file, the preset or the default recipe, with the options laid over it.
+
+        ``base``: a recipe that Python code made, in the place of a file.
 
         Raises:
             UsageError: the recipe cannot be read, there is no such preset, or both are given.
         """
         given: dict[str, Any] = {}
-        base = self._base()
-        if self.recipe is None or self.io != "int8":
+        is_own = base is not None or self.recipe is not None
+        base = self._base(base)
+        if not is_own or self.io != "int8":
             given |= {"input_type": self.io, "output_type": self.io}
-        if self.recipe is None or self.outputs != "split":
+        if not is_own or self.outputs != "split":
             given["outputs"] = self.outputs
         if self.calibrator is not None:
             given["calibrator"] = self.calibrator
@@ -245,11 +252,18 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
             given["budget_ms"] = self.budget_ms
         return given | ({"target": self.target} if self.target else {})
 
-    def _base(self) -> Recipe:
+    def _base(self, base: Recipe | None) -> Recipe:
         """What the options are laid over."""
         from vitrify.quant.presets import load_preset
         from vitrify.quant.recipe import load_recipe, parse_recipe
 
+        if base is not None:
+            both = [f"{name}='{value}'" for name, value in (("preset", self.preset), ("effort", self.effort)) if value]
+            if both:
+                raise UsageError.of("recipe.two", f"a Recipe and {' and '.join(both)} were both given",
+                                    why="a Recipe says all of it already",
+                                    help="give the path of a recipe's file, or change the Recipe")
+            return base
         if self.recipe is not None and self.preset:
             raise UsageError.of("recipe.two", f"--recipe {self.recipe} and --preset {self.preset} were both given",
                                 help="copy what you need of the preset into the recipe; the documentation shows it")

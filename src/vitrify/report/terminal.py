@@ -28,6 +28,7 @@ from vitrify.results import (
     PartitionRow,
     QuantizationRow,
     QuantizeResult,
+    RecipesResult,
     Result,
     TensorRow,
     TransposeRow,
@@ -189,6 +190,17 @@ def _quantize(result: QuantizeResult, out: Console) -> None:
         show_analysis(result.analysis, out)
 
 
+def _recipes(result: RecipesResult, out: Console) -> None:
+    if result.name:
+        sys.stdout.write("".join(row.toml for row in result.recipes))      # as it is, to be written to a file
+        return
+    table = _table("recipe", "for")
+    for row in result.recipes:
+        _add(table, row.name, row.description)
+    out.print(table)
+    out.print("`vitrify quantize MODEL --preset NAME` takes one, `vitrify recipes NAME` prints it")
+
+
 def _enough(facts: CalibrationFacts) -> str:
     """How far the ranges still moved."""
     if facts.growth is None or facts.random:
@@ -313,6 +325,7 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     InspectResult: _inspect,
     ConvertResult: _convert,
     QuantizeResult: _quantize,
+    RecipesResult: _recipes,
     CheckResult: _check,
     CompileResult: _compile,
     VerifyResult: _verify,

@@ -15,6 +15,7 @@ from vitrify.results.rows import (
     ComparisonRow,
     ConflictRow,
     Coverage,
+    DiagnosisRow,
     Estimate,
     FileRow,
     LedgerRow,
@@ -94,11 +95,37 @@ class QuantizeResult(ConvertResult):
     analysis: AnalysisRow | None = None
 
 
+class RecipeRow(msgspec.Struct, kw_only=True):
+    """A recipe that comes along: what it is for, what it sets besides the defaults, and its text in TOML."""
+
+    name: str
+    description: str = ""
+    sets: dict[str, Any] = {}
+    toml: str = ""
+
+
+class RecipesResult(Result):
+    """The recipes that come along. ``name``: the only one that was asked for."""
+
+    name: str = ""
+    recipes: list[RecipeRow] = []
+
+
 class CheckResult(Result):
-    """Where each node of a model would run on a target."""
+    """Where each node of a model would run on a target, and what to do about what does not run on the NPU.
+
+    ``kind`` is that of the file, ``form`` what was judged: ``as it is``, ``quantized`` with the samples given,
+    ``quantized on random values`` (where nodes run does not depend on the values) or ``compiled``. ``as_it_is`` are the
+    shares of a float file before that, ``judges`` who gave the verdicts.
+    """
 
     target: str = ""
+    kind: str = ""
+    form: str = "as it is"
+    judges: list[str] = []
     coverage: Coverage = msgspec.field(default_factory=Coverage)
+    as_it_is: Coverage | None = None
+    diagnoses: list[DiagnosisRow] = []
     verdicts: list[VerdictRow] = []
     partitions: list[PartitionRow] = []
     ledger: list[LedgerRow] = []
@@ -159,6 +186,7 @@ RESULTS: dict[str, type[Result]] = {
     "inspect": InspectResult,
     "convert": ConvertResult,
     "quantize": QuantizeResult,
+    "recipes": RecipesResult,
     "check": CheckResult,
     "compile": CompileResult,
     "verify": VerifyResult,

@@ -59,19 +59,31 @@ class TransposeRow(msgspec.Struct, kw_only=True):
 
 
 class RuleRow(msgspec.Struct, kw_only=True):
-    """One rule that a node breaks on the target; the headline holds the value found and the limit."""
+    """One rule that a node breaks on the target; the headline holds the value found and the limit.
+
+    ``values`` are both by name, ``nearest`` is the nearest form that is allowed, ``fix`` the rewrite that leads there.
+    ``confidence`` (compiler, documented, observed, inferred, unknown), ``source`` and ``versions`` of the compiler say
+    how far to believe it.
+    """
 
     code: str = ""
     headline: str = ""
     why: str = ""
     help: str = ""
+    values: dict[str, str | int | float | list[int]] = {}
+    nearest: str = ""
+    fix: str = ""
+    source: str = ""
+    confidence: str = "compiler"
+    versions: str = ""
 
 
 class VerdictRow(msgspec.Struct, kw_only=True):
     """Where one node runs, and why. ``placement`` is ``npu``, ``cpu`` or ``folded`` (it costs nothing of its own).
 
-    ``confidence``: ``compiler`` when the target's own compiler did it so, ``documented`` or ``assumed``. ``origin``
-    lists the nodes of the user's file that it was made from.
+    ``confidence``: ``compiler`` when the target's own compiler did it so, else that of the rule that is believed least:
+    ``documented``, ``observed``, ``inferred`` or ``unknown``. ``origin`` lists the nodes of the user's file that it was
+    made from.
     """
 
     node: str
@@ -83,8 +95,35 @@ class VerdictRow(msgspec.Struct, kw_only=True):
     cycles: int | None = None
 
 
+class CrossingRow(msgspec.Struct, kw_only=True):
+    """A tensor that crosses the border of a partition."""
+
+    tensor: str
+    bytes: int = 0
+
+
+class DiagnosisRow(msgspec.Struct, kw_only=True):
+    """One cause of what does not run on the NPU, in plain words.
+
+    What it strikes: ``nodes``, their share ``macs`` of all multiplications (0..1), and ``time_ms``, what they are
+    estimated to take on the CPU, null where they run on the NPU or it is not known. ``command`` mends it, as it stands;
+    FOLDER in it is a folder of samples. ``rules`` are the codes of broken rules that it is the cause of.
+    """
+
+    code: str
+    headline: str
+    why: str = ""
+    where: str = ""
+    command: str = ""
+    nodes: int = 0
+    macs: float = 0.0
+    time_ms: float | None = None
+    rules: list[str] = []
+
+
 class PartitionRow(msgspec.Struct, kw_only=True):
-    """Neighbouring nodes that run on one side, and the bytes that cross its border. ``time_ms`` is an estimate."""
+    """Neighbouring nodes that run on one side, and the tensors that cross its border. ``time_ms`` is an estimate, null
+    where there is none."""
 
     index: int
     placement: str
@@ -92,6 +131,8 @@ class PartitionRow(msgspec.Struct, kw_only=True):
     bytes_in: int = 0
     bytes_out: int = 0
     time_ms: float | None = None
+    inputs: list[CrossingRow] = []
+    outputs: list[CrossingRow] = []
 
 
 class Coverage(msgspec.Struct, kw_only=True):

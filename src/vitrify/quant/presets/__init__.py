@@ -28,6 +28,15 @@ def preset_text(name: str) -> str:
     return (files(__name__) / f"{name}.toml").read_text(encoding="utf-8")
 
 
+def preset_summary(name: str) -> str:
+    """What a preset is for: its file's first comment, in one line.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    return " ".join(line.lstrip("# ") for line in preset_text(name).split("\n\n")[0].splitlines())
+
+
 def load_preset(name: str, effort: Effort | None = None) -> Recipe:
     """The recipe of a preset.
 
@@ -41,6 +50,5 @@ def preset_table() -> list[str]:
     """The list in Markdown, for the documentation: each file's first comment."""
     lines = ["| preset | for |", "|---|---|"]
     for name in preset_names():
-        comment = preset_text(name).split("\n\n")[0]
-        lines.append(f"| `{name}` | {' '.join(line.lstrip('# ') for line in comment.splitlines())} |")
+        lines.append(f"| `{name}` | {preset_summary(name)} |")
     return lines

@@ -1,0 +1,102 @@
+"""What a call from Python gives, as the values that commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import numpy as np
+
+from vitrify.core.errors import UsageError
+from vitrify.pipeline.options import ConvertOptions, DataOptions, Layout, QuantizeOptions
+
+if TYPE_CHECKING:
+    from vitrify.data.feeds import Feed
+    from vitrify.data.preprocess import Preprocess
+
+Shapes = Mapping[str, Sequence[int]]
+Dims = Mapping[str, int]
+Values = Mapping[str, int | float | list[int | float]]
+
+
+def conversion_of(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Values | None = None,
+                dims: Dims | None = None, trust: bool = False) -> ConvertOptions:
+    """How a model is to be imported."""
+    fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
+    return ConvertOptions(shapes=fixed, dims=dict(dims or {}), values=dict(values or {}), trust=trust,
+                          input_layout=io_layout, output_layout=io_layout)
+
+
+def data_of(path: object, samples: int | Literal["auto"] | None, random: bool,
+          preprocess: Preprocess | None) -> DataOptions:
+    """Which samples are to be used, where they are files.
+
+    Raises:
+        UsageError: ``path`` is no path.
+    """
+    if not isinstance(path, str | Path | None):
+        raise UsageError.of("call.data", f"data is of type {type(path).__name__}, not a path")
+    given = DataOptions(path=None if path is None else path_of(path), samples=None if samples == "auto" else samples,
+                        enough=samples == "auto", random=random)
+    return given if preprocess is None else given.prepared_as(preprocess)
+
+
+def quantization_of(recipe: str | Path | None, **given: Any) -> QuantizeOptions:
+    """What is asked of the quantizer.
+
+    Raises:
+        UsageError: a value is none that there is.
+    """
+    try:
+        options = msgspec.convert(given, QuantizeOptions)
+    except msgspec.ValidationError as error:
+        raise UsageError.of("call.value", f"an option of the quantizer is wrong: {error}",
+                            help="the reference of vitrify.quantize lists what each takes") from error
+    if options.jobs < 1:
+        raise UsageError.of("search.jobs", f"jobs must be 1 or more, got {options.jobs}")
+    return options if recipe is None else msgspec.structs.replace(options, recipe=path_of(recipe))
+
+
+def feed_of(data: object, folder: Path, given: DataOptions) -> Feed:
+    """The samples that Python code gives; ``folder`` takes those that are kept."""
+    from vitrify.data.feeds import Feed
+
+    folder.mkdir()
+    return Feed(data, folder, given.how(), given.samples, given.enough)
+
+
+def write_given(data: object, folder: Path, model: Path, options: ConvertOptions, samples: int | None,
+                preprocess: Preprocess | None) -> Path:
+    """Write what Python code gives for a comparison to files."""
+    from vitrify.data.feeds import Feed
+    from vitrify.pipeline.verify import interface_of
+
+    feed = Feed(data, folder, preprocess, samples).bind(interface_of(model, options))
+    for number, sample in enumerate(feed):
+        np.savez(folder / f"{number:012d}.npz", **sample)        # type: ignore[arg-type]
+    return folder
+
+
+def path_of(path: str | Path) -> Path:
+    """The path, unless it is empty: that would mean the current folder.
+
+    Raises:
+        UsageError: it is.
+    """
+    if not isinstance(path, Path) and not path:
+        raise UsageError.of("call.path", "an empty word names no file")
+    return Path(path)
+
+
+def output_of(path: str | Path) -> Path:
+    """The path of a file to write.
+
+    Raises:
+        UsageError: it is empty, or says that it is a folder.
+    """
+    if not isinstance(path, Path) and path.endswith("/"):
+        raise UsageError.of("file.folder", f"{path} names a folder, not a file to write", where=path,
+                            help="name a file in it")
+    return path_of(path)
