@@ -155,11 +155,13 @@ def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shap
     may stand for an array: it becomes the input as in calibration, which the model remembers.
 
     Raises:
-        VitrifyError: an input is missing or does not fit, or the runtime refuses the model.
+        VitrifyError: an input is missing, does not fit, is an index beyond its table, or holds NaN where the model
+            takes integers; or the runtime refuses the model.
     """
     from contextlib import ExitStack
 
     from vitrify import runtimes
+    from vitrify.data.limits import not_numbers
     from vitrify.pipeline.exchange import exchanged
 
     options = conversion_of(shapes, values=values, dims=dims, trust=trust)
@@ -172,7 +174,11 @@ def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shap
             names = ", ".join(f"'{binding.name}'" for binding in runtime.interface.inputs)
             raise UsageError.of("run.inputs", f"the inputs are of type {type(given).__name__}, not arrays by name",
                                 help=f"give a dict with an array for each of {names}")
-        return runtime.run(_read(inputs, runtime.interface, source))
+        arrays = _read(inputs, runtime.interface, source)
+        for said in filter(None, (not_numbers(name, np.asarray(array)) for name, array in arrays.items())):
+            if runtime.precision != "integer":          # with integers, the runtime refuses it
+                warn(said, RuntimeWarning, stacklevel=2)
+        return runtime.run(arrays)
 
 
 def _read(inputs: Mapping[str, Array | str | Path], interface: Interface, model: Model | Path) -> dict[str, Array]:
@@ -190,16 +196,19 @@ def _read(inputs: Mapping[str, Array | str | Path], interface: Interface, model:
     return arrays | {one.name: source_of(files[one.name], [one], how).sample(0)[one.name] for one in taken}
 
 
-def check(model: Source, target: str) -> CheckResult:
-    """Say for each node of an int8 model where it would run on ``target``, and why.
+def check(model: Source, target: str, *, rules_only: bool = False) -> CheckResult:
+    """Say for each node of a model where it would run on ``target``, why, and what mends it.
+
+    A float model is judged as it is (``as_it_is``) and as it would be quantized. ``rules_only``: neither LiteRT nor the
+    target's compiler is asked.
 
     Raises:
-        VitrifyError: the model computes in float, or LiteRT or the target's compiler refuses it.
+        VitrifyError: there is no such target, or the file is no model.
     """
     from vitrify.pipeline.check import check_file
 
     with _file(model) as path:
-        return _named(check_file(path, target, DataOptions(), ConvertOptions()), "check")
+        return _named(check_file(path, target, DataOptions(), ConvertOptions(), rules_only=rules_only), "check")
 
 
 def compile(model: Source, target: str, output: str | Path) -> CompileResult:

@@ -144,10 +144,13 @@ def test_options_that_are_none(given: dict[str, object], said: str) -> None:
         vt.quantize(joined(), data=NOISE, **given)  # type: ignore[arg-type]
 
 
-def test_a_float_model_is_not_checked(model_file: ModelFile) -> None:
+def test_a_float_model_is_judged_as_it_is_and_quantized(model_file: ModelFile) -> None:
     model = vt.load(model_file("digits_cnn/digits_cnn.onnx"))
-    with pytest.raises(vt.VitrifyError, match="its operators compute in float"):
-        vt.check(model, target="imx93")
+    found = vt.check(model, target="imx93")
+    assert not found.ok
+    assert found.as_it_is is not None
+    assert (found.as_it_is.macs, found.coverage.macs) == (0.0, 1.0)
+    assert [row.code for row in found.diagnoses] == ["float.whole-graph"]
 
 
 def test_quantizing_without_data_is_refused(model_file: ModelFile) -> None:

@@ -123,22 +123,19 @@ def test_a_float16_constant_of_no_operator_does_not_count() -> None:
     assert classify(model) is Kind.FLOAT32
 
 
-ADVISED = {("float", "compile"): "vitrify quantize {file}", ("float", "check"): "vitrify check {file}",
-           ("float16", "compile"): "vitrify quantize {file}", ("float16", "check"): "vitrify check {file}",
-           ("dynamic_range", "compile"): "quantize FLOAT_MODEL", ("dynamic_range", "check"): "quantize FLOAT_MODEL"}
-
-
-@pytest.mark.parametrize(("kind", "command"), ADVISED)
+@pytest.mark.parametrize("kind", ["float", "float16", "dynamic_range"])
+@pytest.mark.parametrize("command", ["compile", "check"])
 def test_what_is_advised_takes_the_file(kind: str, command: str, tmp_path: Path) -> None:
     file = tmp_path / "model.tflite"
     write(VARIANTS[kind][0](), file)
-    refused: dict[str, Callable[[], object]] = {
-        "compile": lambda: compile_file(file, "imx93", tmp_path / "out.tflite"),
-        "check": lambda: check_file(file, "imx93", DataOptions(), ConvertOptions())}
-    with pytest.raises(ModelError) as told:
-        refused[command]()
-    (finding,) = told.value.findings
-    assert ADVISED[kind, command].format(file=file) in finding.help
-    if "FLOAT_MODEL" not in finding.help:
-        line = finding.help.partition(" (")[0].replace("--data FOLDER", "--random-calibration").split()[1:]
-        assert call([*line[:-1], str(tmp_path / line[-1]), "-q"] if "-o" in line else [*line, "-q"]) == 0
+    if command == "check":
+        found = check_file(file, "imx93", DataOptions(), ConvertOptions())
+        assert not found.ok
+        finding = found.findings[0]
+    else:
+        with pytest.raises(ModelError) as told:
+            compile_file(file, "imx93", tmp_path / "out.tflite")
+        (finding,) = told.value.findings
+    assert finding.help.startswith(f"vitrify quantize {file}")
+    line = finding.help.replace("--data FOLDER", "--random-calibration").split()[1:]
+    assert call([*line[:-1], str(tmp_path / line[-1]), "-q"]) == 0

@@ -13,17 +13,18 @@ def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
           value: o.ValueOption = o.NONE, trust: o.TrustOption = False,
           mean: o.MeanOption = None, std: o.StdOption = None, fit: o.FitOption = None,
           color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
-          seed: o.SeedOption = 0, json: o.JsonOption = False,
+          seed: o.SeedOption = 0, rules_only: o.RulesOnlyOption = False, json: o.JsonOption = False,
           quiet: o.QuietOption = False) -> int:
-    """Say for each node whether it runs on the NPU or the CPU, and why.
+    """Say for each node whether it runs on the NPU or the CPU, why, and what mends it.
 
-    A float model is quantized first, with --data.
+    A float model is judged as it is and as it would be quantized: with --data, or else on random values, since where a
+    node runs does not depend on them.
     """
 
     def work(reporter: Reporter) -> Result:
         from vitrify.pipeline.check import check_file
 
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
-        return check_file(model, target, given, o.conversion(shape, dim, value, trust), reporter)
+        return check_file(model, target, given, o.conversion(shape, dim, value, trust), reporter, rules_only)
 
     return run_command("check", work, json=json, quiet=quiet)

@@ -138,6 +138,8 @@ ForTargetOption = Annotated[str, Option(
 AnewOption = Annotated[bool, Option(
     "--anew", help="Quantize a TFLite file again that is quantized in full or in part: its integers become real values "
                    "first.")]
+RulesOnlyOption = Annotated[bool, Option(
+    "--rules-only", help="Judge by the rules alone: neither LiteRT nor the target's compiler is asked.")]
 EffortOption = Annotated[Effort | None, Option(
     "--effort", help="How much is done for quality (default: balanced); all keep 8 bits.")]
 PresetOption = Annotated[str, Option(

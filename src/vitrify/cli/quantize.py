@@ -14,7 +14,7 @@ def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.Output
              value: o.ValueOption = o.NONE, trust: o.TrustOption = False, io_layout: o.LayoutOption = o.Layout.NHWC,
              io: o.IoOption = o.Integer.INT8, outputs: o.OutputsOption = o.Outputs.SPLIT,
              calibrator: o.CalibratorOption = None, least_db: o.LeastDbOption = None, recipe: o.RecipeOption = None,
-             preset: o.PresetOption = "", effort: o.EffortOption = None,
+             anew: o.AnewOption = False, preset: o.PresetOption = "", effort: o.EffortOption = None,
             save_recipe: o.SaveRecipeOption = None, mean: o.MeanOption = None, std: o.StdOption = None,
              fit: o.FitOption = None, color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
              seed: o.SeedOption = 0, analyze: o.AnalyzeOption = False, target_quality: o.TargetQualityOption = "",
@@ -27,7 +27,7 @@ def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.Output
         from vitrify.pipeline.quantize import quantize_file
 
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
-        conversion = o.conversion(shape, dim, value, trust, io_layout)
+        conversion = o.conversion(shape, dim, value, trust, io_layout, anew)
         quantization = o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db, analyze)
         quantization = o.with_effort(quantization, effort, preset)
         quantization = o.with_search(quantization, target_quality, metric, max_drop, budget_ms, jobs, target)

@@ -1,105 +1,195 @@
-"""`check`: where each node would run on a target, and why. A float model is judged by its int8 form."""
+"""`check`: where each node would run on a target, why, and what mends it.
+
+A float model is judged as it is, and as it would be once it is quantized.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vitrify.core.errors import ModelError
 from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
-from vitrify.pipeline.compile import placed, require_integers
+from vitrify.pipeline.check_compiled import check_compiled
+from vitrify.pipeline.diagnosing import Case, diagnose, kinds
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import called, existing, rename
+from vitrify.pipeline.judging import Judged, judge_file, judge_model
 from vitrify.pipeline.keeping import UNUSED, brings_scales, write_integers
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.quantize import quantize_to
-from vitrify.pipeline.rows import coverage_row, estimate_row
-from vitrify.pipeline.steps import import_model, prepare_file, step
+from vitrify.pipeline.rows import coverage_row, estimate_row, placement_row
+from vitrify.pipeline.steps import COMPILABLE, import_model, is_tflite, kind_of, step
 from vitrify.pipeline.verify import softened
-from vitrify.results import CheckResult, LedgerRow
+from vitrify.results import CheckResult, DiagnosisRow, LedgerRow
+
+if TYPE_CHECKING:
+    from vitrify.ir import Ledger, Model
+    from vitrify.targets import Target
 
 
 def check_file(source: Path, target: str, data: DataOptions, conversion: ConvertOptions,
-               reporter: Reporter | None = None) -> CheckResult:
+               reporter: Reporter | None = None, rules_only: bool = False) -> CheckResult:
     """Say for each node of ``source`` whether it runs on the NPU of ``target``.
 
+    Args:
+        source: a model of any format, float or quantized, or one that is compiled already.
+        target: the chip.
+        data: samples to quantize a float model with; without any, random values do, as placement does not depend on
+            them.
+        conversion: how the model is imported.
+        reporter: is told of the steps.
+        rules_only: neither LiteRT nor the target's compiler is asked about an integer file.
+
     Raises:
-        ModelError: the model is float and there is no data to quantize it with.
-        VitrifyError: the file is no model, or LiteRT or the compiler refuses it.
+        VitrifyError: the file is no model, or cannot be imported.
     """
     from vitrify import targets
 
     shown = reporter or Silent()
-    targets.load(target)
+    chip = targets.load(target)
     existing(source)
     data.check()
     with exchanged(source, conversion, shown) as (file, told):
-        found = _check(file, target, data, conversion, shown)
+        found = _check(_Call(file, source, chip, data, conversion, shown, rules_only))
     found.findings = [*told, *(rename(finding, file, source) for finding in found.findings)]
     return found
 
 
-def _check(source: Path, target: str, data: DataOptions, conversion: ConvertOptions, shown: Reporter) -> CheckResult:
-    told: list[Finding] = []
-    if brings_scales(source):
-        return _with_own_scales(source, target, data, conversion, shown)
-    try:
-        require_integers(source, target, conversion)
-    except ModelError as error:
-        if any(finding.code != "model.float" for finding in error.findings):
-            raise
-        if not data.given:
-            raise ModelError(_with_data(error.findings[0], source, target)) from error
-        with temporary_folder() as folder:
-            between = Path(folder) / f"{source.stem}_int8.tflite"
-            with called(between, source):
-                made = quantize_to(source, between, data, QuantizeOptions(), conversion, shown)
-            judged = Finding(code="check.quantized", severity=Severity.INFO, where=str(source),
-                             headline="the model is float; the verdicts are those of its int8 form")
-            with called(between, source):
-                found = _judge(between, target, shown, made.ledger, [judged, *made.findings, *softened(made.judged)])
-            found.findings = [rename(finding, between, source) for finding in found.findings]
-            return found
-    if conversion.sizes or conversion.values:
-        import_model(source, conversion)             # refuses what does not fit the file
-    if data.path is not None or data.random:
-        data.require("calibration")
-        told.append(Finding(code="check.unused", severity=Severity.INFO, where=str(source),
+class _Call:
+    """What a check was asked: the file to read, the file as the user names it, and how."""
+
+    def __init__(self, file: Path, source: Path, chip: Target, data: DataOptions, conversion: ConvertOptions,
+                 shown: Reporter, rules_only: bool) -> None:
+        self.file, self.source, self.chip, self.data = file, source, chip, data
+        self.conversion, self.shown, self.rules_only = conversion, shown, rules_only
+
+    def case(self, judged: Judged, kind: str) -> Case:
+        """What diagnoses look at."""
+        return Case(judged.model, judged.placement, self.chip, kind, self.source, is_tflite=is_tflite(self.file),
+                    data=str(self.data.path or "FOLDER"), refusals=judged.refusals)
+
+
+def _check(call: _Call) -> CheckResult:
+    from vitrify import tflite
+
+    if not is_tflite(call.file):
+        return _own_scales(call) if brings_scales(call.file) else _float(call)
+    compiled = check_compiled(call.file, call.chip)
+    if compiled is not None:
+        return compiled
+    model = tflite.read(call.file)
+    if kind_of(model) not in COMPILABLE:
+        return _float(call, model)
+    if call.conversion.sizes or call.conversion.values:
+        import_model(call.file, call.conversion)             # refuses what does not fit the file
+    told = []
+    if call.data.path is not None or call.data.random:
+        call.data.require("calibration")
+        told.append(Finding(code="check.unused", severity=Severity.INFO, where=str(call.file),
                             headline="the samples were not used: the model is quantized already"))
-    with step(shown, "prepare") as note:
-        findings = [*told, *prepare_file(source)]
-        note.text = "LiteRT takes the file"
-    return _judge(source, target, shown, [], findings)
+    judged = judge_file(call.file, call.chip, call.shown, call.rules_only)
+    kind = kind_of(judged.model)
+    return _answer(judged, kind, diagnose(call.case(judged, kind)), told, [])
 
 
-def _with_own_scales(source: Path, target: str, data: DataOptions, conversion: ConvertOptions,
-                     reporter: Reporter) -> CheckResult:
+def _own_scales(call: _Call) -> CheckResult:
     """Judge a quantized model of another format by its TFLite form."""
     with temporary_folder() as folder:
-        between = Path(folder) / f"{source.stem}_int8.tflite"
-        ledger, findings = write_integers(source, between, conversion, reporter)
-        with called(between, source):
-            found = _judge(between, target, reporter, ledger, [*findings, *([UNUSED] if data.given else [])])
-    found.findings = [rename(finding, between, source) for finding in found.findings]
+        between = Path(folder) / f"{call.file.stem}_int8.tflite"
+        ledger, findings = write_integers(call.file, between, call.conversion, call.shown)
+        with called(between, call.file):
+            judged = judge_file(between, call.chip, call.shown, call.rules_only)
+        kind = kind_of(judged.model)
+        found = _answer(judged, kind, diagnose(call.case(judged, kind)),
+                        [*findings, *([UNUSED] if call.data.given else [])], ledger)
+    found.findings = [rename(finding, between, call.file) for finding in found.findings]
     return found
 
 
-def _with_data(finding: Finding, source: Path, target: str) -> Finding:
-    return Finding(code=finding.code, headline=finding.headline, where=finding.where, why=finding.why,
-                   help=f"vitrify check {source} --target {target} --data FOLDER (quantizes it on the way)")
+def _float(call: _Call, stored: Model | None = None) -> CheckResult:
+    """Judge a float model as it is, and by its integer form; ``stored`` is the model of a TFLite file."""
+    from vitrify.pipeline.convert import float_model
+
+    model, ledger = float_model(call.file, call.conversion, call.shown)
+    seen = stored or model
+    with step(call.shown, "judge") as note:
+        first = judge_model(seen, call.chip)
+        note.text = f"as it is: {first.placement}"
+    kind = kind_of(seen)
+    with temporary_folder() as folder:
+        between = Path(folder) / f"{call.file.stem}_int8.tflite"
+        with called(between, call.file):
+            rows, told, refused = _integer_form(call, model, ledger, between)
+            first.refusals = refused
+            judged = judge_file(between, call.chip, call.shown, call.rules_only)
+            told = [rename(finding, between, call.file) for finding in told]
+            judged.findings = [rename(finding, between, call.file) for finding in judged.findings]
+    result = _answer(judged, kind, diagnose(call.case(first, kind)), told, rows, stored is None)
+    result.form = "quantized" if _has_data(call) else "quantized on random values"
+    result.as_it_is = coverage_row(first.placement.coverage)
+    if stored is not None and not _has_data(call):
+        result.findings = [_as_it_stands(call, first, result), *result.findings]
+        result.ok = False
+    return result
 
 
-def _judge(source: Path, target: str, reporter: Reporter, ledger: list[LedgerRow],
-           findings: list[Finding]) -> CheckResult:
-    from vitrify.backends.vela import check_model
+def _has_data(call: _Call) -> bool:
+    return call.data.given and not call.data.random
 
-    with step(reporter, "place") as note:
-        answer = check_model(source, target)
-        note.text = str(answer.placement)
-    rows = placed(answer)
-    found = [*findings, *answer.findings]
+
+def _integer_form(call: _Call, model: Model, ledger: Ledger,
+                  between: Path) -> tuple[list[LedgerRow], list[Finding], list[Finding]]:
+    """Write the integer form of a float model: with the samples given, else on random values."""
+    from vitrify.pipeline.trial import quantize_on_trial
+
+    headline = "the model is float; the verdicts are those of its int8 form"
+    if call.data.given:
+        made = quantize_to(call.file, between, call.data, QuantizeOptions(), call.conversion, call.shown)
+        judged = Finding(code="check.quantized", severity=Severity.INFO, where=str(call.file), headline=headline)
+        return made.ledger, [judged, *made.findings, *softened(made.judged)], []
+    rows, told, refused = quantize_on_trial(model, ledger, between, call.conversion, call.shown)
+    judged = Finding(code="check.quantized", severity=Severity.INFO, where=str(call.file),
+                     headline=f"{headline}, quantized on random values",
+                     why="where a node runs depends on operators, types and shapes, not on the scales")
+    return rows, [judged, *told], refused
+
+
+def _as_it_stands(call: _Call, first: Judged, result: CheckResult) -> Finding:
+    """Say first what runs of the file as it is, and which command makes the form that was judged."""
+    total, on_npu = len(first.placement.verdicts), first.placement.count("npu")
+    commands = [row.command for row in result.diagnoses if row.command]
+    return Finding(code="model.float", where=str(call.source),
+                   headline=f"{on_npu} of {total} operators of {call.source} run on the NPU of {call.chip.name} as it "
+                            f"is: the file is {result.kind}", why="the NPU computes with integers only",
+                   help=commands[0] if commands else call.case(first, result.kind).quantize)
+
+
+def _answer(judged: Judged, kind: str, diagnoses: list[DiagnosisRow], told: list[Finding],
+            ledger: list[LedgerRow], is_source: bool = False) -> CheckResult:
+    """Put the answer together; what a diagnosis explains is not told again rule by rule."""
+    from vitrify.targets.telling import cpu_nodes
+
+    rows = placement_row(judged.placement, judged.cycles)
+    explained = {code for row in diagnoses for code in row.rules}
+    errors = {finding.code for finding in judged.refusals}
+    told += [f for f in (*judged.findings, *cpu_nodes(judged.placement)) if f.code not in explained]
+    found = [*(_finding(row, is_source, errors) for row in diagnoses), *told]
     return CheckResult(
-        ok=all(f.severity is not Severity.ERROR for f in found), target=target, findings=found,
-        coverage=coverage_row(answer.placement.coverage), verdicts=rows.verdicts, partitions=rows.partitions,
-        ledger=ledger, estimate=estimate_row(answer.estimate))
+        ok=all(f.severity is not Severity.ERROR for f in found), target=judged.placement.target, kind=kind,
+        judges=judged.judges, findings=found, coverage=coverage_row(judged.placement.coverage), diagnoses=diagnoses,
+        verdicts=rows.verdicts, partitions=rows.partitions, ledger=ledger,
+        estimate=estimate_row(judged.estimate) if judged.estimate is not None else None)
+
+
+def _finding(row: DiagnosisRow, is_source: bool, errors: set[str]) -> Finding:
+    """A source model computes in float by nature; a file that is to be deployed does not."""
+    weight = Severity.INFO if row.time_ms is None or is_source else Severity.WARNING
+    weight = Severity.ERROR if errors & set(row.rules) else weight
+    return Finding(code=row.code, severity=weight, headline=row.headline,
+                   where=row.where, why=row.why, help=row.command or _help(row.code))
+
+
+def _help(code: str) -> str:
+    return next((kind.help for kind in kinds() if kind.code == code), "")

@@ -87,16 +87,15 @@ def require_integers(source: Path, target: str, conversion: ConvertOptions = Con
 
 
 def _refusal(source: Path, model: Model, target: str, headline: str) -> ModelError:
-    """Say what to run first: quantizing takes a float model only, which a file with integers in it no longer is."""
+    """Say what to run first, and that something is lost where values are rounded to integers already."""
     from vitrify.quant.engine import refuse_quantized
 
     why = f"the NPU of {target} computes in integers only"
+    help = f"vitrify quantize {source} --data FOLDER -o {source.stem}_int8.tflite"
     try:
         refuse_quantized(model.main)
     except ModelError:
         return ModelError.of("model.half-quantized", headline, where=str(source),
-                             why=f"{why}, and some of the file's values are rounded to integers already",
-                             help="quantize the float model that it was made from: "
-                                  f"vitrify quantize FLOAT_MODEL --data FOLDER -o {source.stem}_int8.tflite")
-    return ModelError.of("model.float", headline, where=str(source), why=why,
-                         help=f"vitrify quantize {source} --data FOLDER -o {source.stem}_int8.tflite")
+                             why=f"{why}, and some of the file's values are rounded to integers already: the float "
+                             "model that it was made from would give a better one", help=help)
+    return ModelError.of("model.float", headline, where=str(source), why=why, help=help)

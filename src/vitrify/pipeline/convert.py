@@ -25,6 +25,7 @@ from vitrify.pipeline.steps import (
     refuse_compiled,
     state_findings,
     step,
+    undo_integers,
 )
 from vitrify.results import ConvertResult
 
@@ -66,6 +67,8 @@ def float_model(source: Path, options: ConvertOptions, reporter: Reporter) -> tu
     with step(reporter, "import") as note:
         model = import_model(source, options)
         note.text = f"{sum(map(len, model.graphs))} nodes from {source.name}"
+    if options.anew:
+        undo_integers(model)
     with step(reporter, "optimize") as note:
         ledger = optimize_model(model, options)
         note.text = f"{sum(map(len, model.graphs))} nodes"

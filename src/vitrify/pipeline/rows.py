@@ -12,6 +12,7 @@ import numpy as np
 from vitrify.ir import Ledger, Model, Tensor
 from vitrify.results import (
     Coverage,
+    CrossingRow,
     Estimate,
     LedgerRow,
     ModelFacts,
@@ -75,17 +76,23 @@ def coverage_row(coverage: targets.Coverage) -> Coverage:
     return Coverage(nodes=coverage.nodes, macs=coverage.macs, time=coverage.time)
 
 
-def placement_row(placement: targets.Placement, cycles: Sequence[int]) -> PlacementRow:
+def placement_row(placement: targets.Placement, cycles: Sequence[int | None] | None = None) -> PlacementRow:
     """Turn a placement into rows; ``cycles`` are those of each verdict's node, whose names need not be unique."""
     verdicts = [
         VerdictRow(node=v.node, operator=v.operator, placement=v.placement, confidence=v.confidence,
-                   rules=[RuleRow(code=r.code, headline=r.headline, why=r.why, help=r.help) for r in v.rules],
+                   rules=[msgspec.convert(msgspec.to_builtins(rule), RuleRow) for rule in v.rules],
                    origin=list(v.origin), cycles=spent)
-        for v, spent in zip(placement.verdicts, cycles, strict=True)]
+        for v, spent in zip(placement.verdicts, cycles or [None] * len(placement.verdicts), strict=True)]
     partitions = [PartitionRow(index=p.index, placement=p.placement, nodes=list(p.nodes), bytes_in=p.bytes_in,
-                               bytes_out=p.bytes_out, time_ms=p.time_ms) for p in placement.partitions]
+                               bytes_out=p.bytes_out, inputs=_crossings(p.inputs), outputs=_crossings(p.outputs),
+                               time_ms=p.time_ms if cycles is not None or p.placement == "cpu" else None)
+                  for p in placement.partitions]
     return PlacementRow(npu=placement.count("npu"), cpu=placement.count("cpu"), folded=placement.count("folded"),
                         verdicts=verdicts, partitions=partitions)
+
+
+def _crossings(crossings: Sequence[targets.Crossing]) -> list[CrossingRow]:
+    return [CrossingRow(tensor=one.tensor, bytes=one.bytes) for one in crossings]
 
 
 def estimate_row(estimate: targets.Estimate) -> Estimate:

@@ -145,6 +145,22 @@ def optimize_model(model: Model, options: ConvertOptions) -> Ledger:
     return ledger
 
 
+def undo_integers(model: Model) -> None:
+    """Turn a quantized TFLite model into the float model that its integers stand for; a float one stays as it is."""
+    from vitrify.passes.base import Runner
+    from vitrify.passes.stored.real_values import RealValues
+
+    kind = kind_of(model)
+    if kind not in (*INTEGER_KINDS, "mixed") or kind == "compiled":
+        return
+    one = RealValues()
+    changes = Runner(model).apply(one)
+    model.extras["findings"] = [*model.extras.get("findings", ()), Finding(
+        code="quant.undone", severity=Severity.INFO, headline=f"the model was {kind}: {changes} tensors of integers "
+        "became real values again", why="weights keep their values; activations are calibrated anew",
+        help="the float model that it was made from would give a better one")]
+
+
 def _widened(ledger: Ledger) -> Finding:
     """Say that the weights of a dynamic-range file have become float."""
     count = sum(entry.changes for entry in ledger.entries if entry.name == "float-weights")

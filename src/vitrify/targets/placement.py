@@ -81,11 +81,14 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
-    """Shares in 0..1 that are not left to the CPU: of the nodes, of the MACs, and of the estimated time."""
+    """Shares in 0..1 that are not left to the CPU: of the nodes, of the MACs, and of the estimated time.
+
+    ``time`` is None where no compiler has estimated it.
+    """
 
     nodes: float
     macs: float
-    time: float
+    time: float | None
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from vitrify.targets.base import Target
 from vitrify.targets.cost import cpu_seconds, node_macs
 from vitrify.targets.partition import partition
 from vitrify.targets.placement import Coverage, Estimate, Memory, Partition, Place, Placement
+from vitrify.targets.telling import cpu_nodes
 
 _LOG_TAIL = 8000
 
@@ -81,7 +82,7 @@ def describe(model: Model, left: Left, target: Target, ignored: tuple[str, ...])
     unowned = [*_unowned(database, placed), *lost]
     latency = estimate(placed, unowned, calls, target, version)
     placement = _placement(model.main, placed, unowned, target)
-    notes = (*left.findings, *said.cpu_nodes(placement), *said.known_faults(placed, version),
+    notes = (*left.findings, *cpu_nodes(placement), *said.known_faults(placed, version),
              *said.calls(calls, target), *said.no_cycles(lost, len(model.graphs)))
     return Compiled(output=None, target=target.name, placement=placement, estimate=latency,
                     memory=_memory(summary, compiled, left.model, target),

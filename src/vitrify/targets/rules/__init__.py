@@ -1,6 +1,7 @@
 """What the families of chips have in common: rules, and the judging of a graph by them."""
 
 from vitrify.targets.rules.judging import judge, reasons
+from vitrify.targets.rules.placing import place, placed_as
 from vitrify.targets.rules.rule import Breach, Rule, Value, Variant, rule, rules_of
 
-__all__ = ["Breach", "Rule", "Value", "Variant", "judge", "reasons", "rule", "rules_of"]
+__all__ = ["Breach", "Rule", "Value", "Variant", "judge", "place", "placed_as", "reasons", "rule", "rules_of"]

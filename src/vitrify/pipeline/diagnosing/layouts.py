@@ -1,0 +1,30 @@
+"""Transposes that a converter left between channels-first and channels-last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vitrify.core.words import bytes_text
+from vitrify.ir import Node
+from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
+
+_TURNS = ((0, 2, 3, 1), (0, 3, 1, 2))
+
+
+@diagnosis("layout.transposes", says="the graph is channels-last throughout", rules=("transpose", "wide-transpose"),
+           why="TFLite and the NPU compute channels-last; each transpose between the layouts of a PyTorch model and "
+               "theirs only moves bytes", help="vitrify quantize MODEL --data FOLDER turns the graph as a whole")
+def transposes(case: Case) -> Iterator[Diagnosis]:
+    """TRANSPOSE between the two layouts."""
+    nodes = [node for node in case.graph if _is_turn(node)] if case.is_tflite else []
+    if nodes:
+        moved = sum(node.output.nbytes for node in nodes)
+        left = sum(case.verdicts[node].placement == "cpu" for node in nodes)
+        side = f"{left} on the CPU" if left else "none on the CPU"
+        yield Diagnosis(headline=f"{len(nodes)} TRANSPOSE between channels-first and channels-last move "
+                                 f"{bytes_text(moved)} at each run, {side}", nodes=nodes, command=case.quantize)
+
+
+def _is_turn(node: Node) -> bool:
+    order = node.optional(1) if node.op.kind == "TRANSPOSE" else None
+    return order is not None and order.data is not None and tuple(order.data.reshape(-1).tolist()) in _TURNS

@@ -1,0 +1,119 @@
+"""Judges an integer TFLite file for a target: by the rules, and by what the target's own compiler does with it."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from vitrify.core.errors import TargetError, VitrifyError
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.progress import Reporter
+from vitrify.ir import Model
+from vitrify.pipeline.steps import step
+
+if TYPE_CHECKING:
+    from vitrify.backends.vela import Compiled
+    from vitrify.targets import Estimate, Placement, Target
+
+RULES = "rules"
+_COMPILERS = {"vela": "ethosu"}
+"""The module that each backend drives."""
+
+
+@dataclass
+class Judged:
+    """Where the nodes of a model run. ``cycles`` and ``estimate`` are the compiler's; ``judges`` says who was asked.
+
+    ``refusals`` are what LiteRT or the compiler would not take.
+    """
+
+    model: Model
+    placement: Placement
+    judges: list[str] = field(default_factory=lambda: [RULES])
+    findings: list[Finding] = field(default_factory=list)
+    refusals: list[Finding] = field(default_factory=list)
+    estimate: Estimate | None = None
+    cycles: list[int | None] | None = None
+
+
+def judge_model(model: Model, target: Target) -> Judged:
+    """Judge a model as it is, by the rules alone."""
+    from vitrify.targets.rules import place
+
+    return Judged(model, place(model.main, target))
+
+
+def judge_file(path: Path, target: Target, reporter: Reporter, rules_only: bool) -> Judged:
+    """Judge an integer TFLite file; LiteRT and the compiler, where it is installed, are asked unless ``rules_only``.
+
+    What they refuse is told, and the rules' verdicts stand.
+
+    Raises:
+        VitrifyError: the file is no model.
+    """
+    from vitrify import tflite
+
+    with step(reporter, "judge") as note:
+        judged = judge_model(tflite.read(path), target)
+        note.text = str(judged.placement)
+    if rules_only:
+        return judged
+    with step(reporter, "prepare") as note:
+        taken = _prepare(path, judged)
+        note.text = "LiteRT takes the file" if taken else "LiteRT refuses the file"
+    if taken and has_compiler(target):
+        with step(reporter, "place") as note:
+            note.text = _compile(path, target, judged)
+    return judged
+
+
+def has_compiler(target: Target) -> bool:
+    """True when the compiler that serves the target's NPU is installed."""
+    module = _COMPILERS.get(target.backend)
+    return module is not None and importlib.util.find_spec(module) is not None
+
+
+def _prepare(path: Path, judged: Judged) -> bool:
+    """Let LiteRT run the file once: a compiler takes files that the runtime refuses or dies of."""
+    from vitrify.runtimes.prepare import prepare
+
+    try:
+        told = prepare(path)
+    except VitrifyError as error:
+        told = list(error.findings)
+    judged.findings += told
+    judged.refusals += [finding for finding in told if finding.severity is Severity.ERROR]
+    judged.judges.append("LiteRT")
+    return not judged.refusals
+
+
+def _compile(path: Path, target: Target, judged: Judged) -> str:
+    """Put the compiler's result in the place of the rules'; returns what came of it in words."""
+    from vitrify.backends.vela import check_model
+
+    try:
+        answer = check_model(path, target)
+    except TargetError as error:
+        judged.findings += error.findings
+        judged.refusals += error.findings
+        return "the compiler refuses the file"
+    _reconcile(judged, answer)
+    return str(judged.placement)
+
+
+def _reconcile(judged: Judged, answer: Compiled) -> None:
+    from vitrify.targets.reconciling import disagreement, reconcile
+    from vitrify.targets.telling import cpu_nodes
+
+    verdicts, differences = reconcile(judged.placement.verdicts, answer.placement.verdicts)
+    judged.placement = structs.replace(answer.placement, verdicts=tuple(verdicts))
+    compiler = f"Vela {answer.vela_version}"
+    retold = {finding.code for finding in cpu_nodes(answer.placement)}
+    judged.findings += [f for f in answer.findings if f.code not in retold]
+    judged.findings += disagreement(differences, compiler)
+    judged.estimate, judged.cycles = answer.estimate, [row.cycles for row in answer.operators]
+    judged.judges.append(compiler)
