@@ -36,6 +36,11 @@ def decibels(sqnr: float | None, equal: bool = False) -> str:
     return "" if sqnr is None else f"{sqnr:.1f} dB"
 
 
+def agreeing(share: float | None, equal: bool = False) -> str:
+    """Return how many whole numbers are equal, in the place of a ratio that they do not have."""
+    return "" if share is None or equal else f"{percent(share)} agree"
+
+
 def shape_text(shape: Sequence[int | str]) -> str:
     """Return a shape in brackets."""
     return f"[{','.join(map(str, shape))}]"

@@ -10,6 +10,7 @@ import numpy as np
 from vitrify.core.errors import DataError
 from vitrify.core.findings import Finding
 from vitrify.data.host import run_host
+from vitrify.data.limits import not_numbers
 from vitrify.ir import Model, Tensor
 from vitrify.ir.dtypes import element_type
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
@@ -37,9 +38,9 @@ def to_file_inputs(interface: Interface, arrays: Mapping[str, Array], details: S
     Arrays are transposed and scaled as the interface says and quantized where the file's input is quantized.
 
     Raises:
-        DataError: an input is missing or has another shape; lists all of them.
+        DataError: an input is missing, has another shape, or holds NaN where the file has integers; lists all of them.
     """
-    problems = [p for binding in interface.inputs for p in _input_problems(binding, arrays)]
+    problems = [p for binding in interface.inputs for p in _input_problems(binding, arrays, details)]
     if problems:
         raise DataError(problems)
     found: list[Array] = [np.zeros(tuple(d["shape"]), d["dtype"]) for d in details]
@@ -54,7 +55,7 @@ def to_file_inputs(interface: Interface, arrays: Mapping[str, Array], details: S
     return found
 
 
-def _input_problems(binding: InputBinding, arrays: Mapping[str, Array]) -> list[Finding]:
+def _input_problems(binding: InputBinding, arrays: Mapping[str, Array], details: Sequence[Details]) -> list[Finding]:
     array = arrays.get(binding.name)
     if array is None:
         return [Finding(code="data.missing_input", headline=f"no array for input '{binding.name}'",
@@ -62,6 +63,13 @@ def _input_problems(binding: InputBinding, arrays: Mapping[str, Array]) -> list[
     if tuple(array.shape) != tuple(binding.shape):
         return [Finding(code="data.shape", headline=f"input '{binding.name}' takes {_shape(binding.shape)}, "
                                                     f"got {_shape(array.shape)}")]
+    if 0 <= binding.position < len(details) and quantization_of(details[binding.position]) is not None:
+        said = not_numbers(binding.name, np.asarray(array))
+        if said:
+            kind = np.dtype(details[binding.position]["dtype"]).name
+            return [Finding(code="data.not_finite", headline=said, where=f"input '{binding.name}'",
+                            why=f"the file's input is {kind}, which has no NaN",
+                            help="repair the sample, or put a number in the place of what is missing")]
     return []
 
 

@@ -73,10 +73,12 @@ def write_given(data: object, folder: Path, model: Path, options: ConvertOptions
     from vitrify.data.feeds import Feed
     from vitrify.pipeline.verify import interface_of
 
-    feed = Feed(data, folder, preprocess, samples).bind(interface_of(model, options))
-    for number, sample in enumerate(feed):
-        np.savez(folder / f"{number:012d}.npz", **sample)        # type: ignore[arg-type]
-    return folder
+    kept, written = folder / "kept", folder / "given"        # a feed keeps a few of its own, and drops some again
+    kept.mkdir()
+    written.mkdir()
+    for number, sample in enumerate(Feed(data, kept, preprocess, samples).bind(interface_of(model, options))):
+        np.savez(written / f"{number:012d}.npz", **sample)        # type: ignore[arg-type]
+    return written
 
 
 def path_of(path: str | Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vitrify.core.findings import Severity
+from vitrify.core.words import percent
 from vitrify.results import RunRecord
 
 _NUMBERS = {"int16x8": "integer (INT8 weights, 16-bit activations)",
@@ -54,9 +55,12 @@ def _quality(record: RunRecord) -> str:
     kind = "" if record.int8_model is None else record.int8_model.kind
     numbers = _NUMBERS.get(kind, "INT8")
     other = "the source's" if record.stages and record.float_model is None else "float"
+    shares = [row.agreement for row in record.verify_int8.outputs if row.agreement is not None and not row.equal]
+    agree = f"{percent(min(shares))} of {numbers}'s whole numbers agree with {other}" if shares else ""
     if worst is None:
-        return f"{numbers} answers equal {other}"
-    return f"{numbers} answers follow {other} with at least {worst} SQNR ({worst.name})"
+        return agree or f"{numbers} answers equal {other}"
+    return f"{numbers} answers follow {other} with at least {worst} SQNR ({worst.name})" + (
+        f", and {agree}" if agree else "")
 
 
 def _latency(record: RunRecord) -> str:

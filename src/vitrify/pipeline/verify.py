@@ -12,6 +12,7 @@ from msgspec import structs
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import ProgressCallback, Reporter, Silent
+from vitrify.core.words import percent
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions
@@ -115,5 +116,7 @@ def summary(found: Verification) -> str:
     parts = []
     for stage in found.stages:
         worst = stage.lowest()
-        parts.append(f"{stage.name} {worst or 'equal'}{'' if stage.ok else ', not good'}")
+        shares = [row.agreement for row in stage.outputs if row.agreement is not None and not row.equal]
+        said = [*([str(worst)] if worst else []), *([f"{percent(min(shares))} agree"] if shares else [])]
+        parts.append(f"{stage.name} {', '.join(said) or 'equal'}{'' if stage.ok else ', not good'}")
     return "; ".join(parts)

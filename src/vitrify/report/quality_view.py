@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vitrify.core.words import counted, decibels
+from vitrify.core.words import agreeing, counted, decibels
 from vitrify.report.charts import Bar, bars
 from vitrify.report.markup import Child, table, tag
 from vitrify.report.section import Section, tools
@@ -54,8 +54,8 @@ def _inner_cells(error: ErrorRow) -> tuple[Child, ...]:
 
 def _cells(error: ErrorRow) -> tuple[Child, ...]:
     note = "" if error.ok else tag("span", error.reason or "not good", class_="bad")
-    return (error.tensor, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
-            _number(error.largest_error, 4), _number(error.max_lsb, 3), note)
+    return (error.tensor, agreeing(error.agreement, error.equal) or decibels(error.sqnr_db, error.equal),
+            _number(error.cosine, 6), _number(error.largest_error, 4), _number(error.max_lsb, 3), note)
 
 
 def _group_cells(group: GroupRow) -> tuple[Child, ...]:

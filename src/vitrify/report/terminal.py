@@ -13,7 +13,7 @@ from rich.table import Table
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import duration
-from vitrify.core.words import bytes_text, counted, decibels, percent, shape_text
+from vitrify.core.words import agreeing, bytes_text, counted, decibels, percent, shape_text
 from vitrify.report.analysis_text import show_analysis
 from vitrify.results import (
     BuildResult,
@@ -213,7 +213,10 @@ def _enough(facts: CalibrationFacts) -> str:
 def _quality(row: ComparisonRow | None, out: Console) -> None:
     if row is not None:
         worst = row.lowest()
-        text = "equal" if worst is None else f"at the lowest {worst} SQNR, {escape(worst.name)}"
+        shares = [f"of '{escape(o.tensor)}', {agreeing(o.agreement)}" for o in row.outputs
+                  if o.agreement is not None and not o.equal]
+        text = f"at the lowest {worst} SQNR, {escape(worst.name)}" if worst is not None else "" if shares else "equal"
+        text = "; ".join([*([text] if text else []), *shares])
         verdict = "[green]good[/]" if row.ok else "[bold red]not good[/]"
         out.print(f"INT8 against float on {counted(row.samples, 'sample')}: {verdict}; {text}")
 
@@ -276,8 +279,9 @@ def _comparison(row: ComparisonRow, out: Console) -> None:
               f"{'[green]good[/]' if row.ok else '[bold red]not good[/]'}")
     table = _table("output", "SQNR", "cosine", "largest error", "steps", "")
     for error in row.outputs:
-        _add(table, error.tensor, decibels(error.sqnr_db, error.equal), _number(error.cosine, 6),
-             _number(error.largest_error, 4), _number(error.max_lsb, 3), "" if error.ok else error.reason or "not good")
+        _add(table, error.tensor, agreeing(error.agreement, error.equal) or decibels(error.sqnr_db, error.equal),
+             _number(error.cosine, 6), _number(error.largest_error, 4), _number(error.max_lsb, 3),
+             "" if error.ok else error.reason or "not good")
         for number, group in enumerate(g for g in error.groups if g.judged or not g.ok):
             if not group.ok or (number == 0 and len(error.groups) > 1):      # the worst comes first
                 _add(table, f"  {group.name}", decibels(group.sqnr_db), _number(group.cosine, 6),

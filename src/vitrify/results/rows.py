@@ -175,7 +175,8 @@ class ErrorRow(msgspec.Struct, kw_only=True):
     ``relative_error`` is the largest error as a share of the reference's largest value, ``saturated`` the share of
     integers that stand at an end of their type, ``not_finite`` the values that are finite on one side only. ``aligned``
     is false where the name means another value on the other side; ``note`` says so, or how a layout differs. ``judged``
-    is false where every value is within a few steps, whatever the SQNR.
+    is false where every value is within a few steps, whatever the SQNR. ``agreement`` is the share of equal values,
+    0..1, of an output that is class numbers, indices or flags; it has no SQNR.
     """
 
     tensor: str
@@ -195,6 +196,7 @@ class ErrorRow(msgspec.Struct, kw_only=True):
     aligned: bool = True
     note: str = ""
     judged: bool = True
+    agreement: float | None = None
 
 
 class Lowest(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import msgspec
 import numpy as np
@@ -123,6 +123,21 @@ class Runtime(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         """Close."""
+
+
+class Closing:
+    """The part of a runtime that makes it a context manager: it is closed at the end, whatever happens."""
+
+    def close(self) -> None:
+        """End what the runtime holds."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
 
 
 def zeros(interface: Interface) -> dict[str, Array]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from vitrify.core.findings import Finding, Severity
 from vitrify.results import ErrorRow, GroupRow
 from vitrify.verify import channels as ch
+from vitrify.verify.agreement import Agreement
 from vitrify.verify.gate import Gate
 from vitrify.verify.metrics import ChannelSums, Sums, finite
 from vitrify.verify.pairs import OutputPair, TensorPair
@@ -52,6 +53,8 @@ def _output(stage: str, pair: OutputPair, gate: Gate) -> tuple[ErrorRow, list[Fi
     row.note = str(pair.layout) if pair.layout is not None and (pair.layout.perm or pair.layout.shape) else ""
     row.saturated = pair.saturated / pair.seen if pair.seen and pair.sums.max_lsb is not None else None
     where = f"{stage}, output '{pair.reference}'"
+    if pair.agreed is not None:
+        return _discrete(pair.reference, pair.agreed, row, gate, where)
     findings = _whole(pair, row, gate, where)
     if pair.channels is not None and pair.channels.sums:
         judged = [group for group in ch.groups(pair.channels) if group.reach > NEGLIGIBLE * pair.sums.reference_max]
@@ -60,6 +63,28 @@ def _output(stage: str, pair: OutputPair, gate: Gate) -> tuple[ErrorRow, list[Fi
         findings += [f for _, listed in groups for f in listed]
     row.ok = not any(f.severity is Severity.ERROR for f in findings)
     row.reason = "" if row.ok else next(f.headline for f in findings if f.severity is Severity.ERROR)
+    return row, findings
+
+
+def _discrete(name: str, agreed: Agreement, row: ErrorRow, gate: Gate, where: str) -> tuple[ErrorRow, list[Finding]]:
+    """Judge class numbers, indices and flags: a ratio of signal to error says nothing of them."""
+    row.agreement, row.judged = agreed.share, False
+    row.sqnr_db = row.cosine = row.max_lsb = row.relative_error = None
+    differing = agreed.count - agreed.equal
+    allowed = (1 - gate.agreement) * agreed.count
+    findings = []
+    if agreed.is_dead:
+        findings.append(Finding(code="verify.agreement", where=where, help=gate.advice,
+                                headline=f"'{name}' is always {agreed.candidate_first:g}; the other model's changes",
+                                why=f"{agreed.count} values were compared"))
+    elif differing > allowed and not (differing == 1 and agreed.count > 2 and allowed < 1):
+        findings.append(Finding(code="verify.agreement", where=where, help=gate.advice,
+                                headline=f"{100 * agreed.share:.4g} % of the values of '{name}' agree, at least "
+                                         f"{100 * gate.agreement:.4g} % should",
+                                why=f"{differing} of {agreed.count} differ; they are whole numbers, and none is "
+                                    "nearly another"))
+    row.ok = not findings
+    row.reason = findings[0].headline if findings else ""
     return row, findings
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from vitrify.core.errors import UsageError
 from vitrify.runtimes import Observation
+from vitrify.verify.agreement import Agreement, is_discrete
 from vitrify.verify.alignment import Layout, choose, layouts
 from vitrify.verify.channels import channel_axis
 from vitrify.verify.metrics import Array, ChannelSums, Sums
@@ -16,7 +17,8 @@ class OutputPair:
     """An output of the reference and of one stage: names, layout, sums.
 
     ``floor_db``: the SQNR that is left of the reference's own output when its inputs change by one rounding.
-    ``is_apart``: the candidate's file gives this output in several pieces.
+    ``is_apart``: the candidate's file gives this output in several pieces. ``agreed``: of one that is class numbers,
+    indices or flags, which are equal or not, and know no nearer and farther.
     """
 
     reference: str
@@ -26,6 +28,7 @@ class OutputPair:
     channels: ChannelSums | None = None
     saturated: float = 0.0
     floor_db: float | None = None
+    agreed: Agreement | None = None
     seen: int = 0
     is_apart: bool = False
 
@@ -39,8 +42,11 @@ class OutputPair:
                                     f"first model and {list(candidate.shape)} as '{self.candidate}' in the other",
                                     help="compare forms of one model, with the same --shape")
             axis = channel_axis(reference)
-            self.channels = ChannelSums(axis) if axis is not None else None
+            self.channels = ChannelSums(axis) if axis is not None and not is_discrete(reference) else None
         candidate = self.layout.apply(candidate)
+        if is_discrete(reference):
+            self.agreed = self.agreed or Agreement()
+            self.agreed.add(reference, candidate)
         step = seen.steps.get(self.candidate)
         self.sums.add(reference, candidate, None if step is None else self.layout.apply(step))
         if self.channels is not None:

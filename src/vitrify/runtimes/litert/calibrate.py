@@ -22,6 +22,7 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.core.isolation import Worker, run_isolated
 from vitrify.core.progress import ProgressCallback
 from vitrify.data.binding import identity_interface, to_file_inputs
+from vitrify.data.limits import beyond, index_limits
 from vitrify.data.preprocess import Preprocess
 from vitrify.data.samples import Samples
 from vitrify.ir import Interface, Model
@@ -181,6 +182,7 @@ class _Calibration:
         key = _key(path, data if isinstance(data, str) else data(), self._watched, recipe.equalize)
         self.statistics = _resume(checkpoint, key)
         self._interface = model.interface or identity_interface(model)
+        self._limits = index_limits(model, self._interface)
         self._opened: _Observed | None = None
         light = sum(node.op.macs(node) for node in model.main) <= TRIAL_MACS
         self._axis = colour_axis(self._interface) if light else None
@@ -194,6 +196,8 @@ class _Calibration:
     def take(self, number: int, sample: dict[str, Array]) -> bool:
         """Run one sample; true when no more are needed."""
         statistics = self.statistics
+        if not statistics.is_random and (wrong := beyond(self._limits, sample, self._name(number))):
+            raise DataError(wrong)
         self._open(sample)
         arrays = self._run.arrays(sample)
         observe(statistics, self._watched, arrays, number)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from vitrify.core.errors import UsageError
+from vitrify.core.errors import DataError, UsageError
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.data.binding import quantization_of, to_file_inputs, to_source_outputs
+from vitrify.data.limits import Limit, beyond, index_limits
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
-from vitrify.runtimes.base import Array, Capabilities, Observation, Precision, Profile, Traced, stamp, zeros
+from vitrify.runtimes.base import Array, Capabilities, Closing, Observation, Precision, Profile, Traced, stamp, zeros
 from vitrify.runtimes.litert.spec import Details, Spec
 
 Kernels = Literal["reference", "optimized", "xnnpack", "auto"]
@@ -27,7 +27,7 @@ _QUANTIZED = (np.int8, np.uint8, np.int16)
 _SESSION = "vitrify.runtimes.litert.session"
 
 
-class LiteRT:
+class LiteRT(Closing):
     """Runs a TFLite file in LiteRT (see ``runtimes.base.Runtime``).
 
     Files that record the source model's interface are run by it; others by the names of their signature, or of their
@@ -64,7 +64,8 @@ class LiteRT:
                 self._details = self._call("details", self._spec(False))
             if kernels == "auto" and self.precision != "integer":
                 self.kernels, self.traced_by = "xnnpack", traced_by or "optimized"
-            self._interface = interface or recorded_interface(self.path) or interface_of(self._details)
+            recorded, self._limits = recorded_in(self.path) if interface is None else (None, {})
+            self._interface = interface or recorded or interface_of(self._details)
         except BaseException:
             self._worker.close()
             raise
@@ -112,8 +113,19 @@ class LiteRT:
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Give the source model's outputs for its inputs, by name."""
-        outputs = self.invoke_raw(to_file_inputs(self._interface, inputs, self._details.inputs))
+        outputs = self.invoke_raw(self._arrays(inputs))
         return to_source_outputs(self._interface, outputs, self._details.outputs)
+
+    def _arrays(self, inputs: Mapping[str, Array]) -> list[Array]:
+        """The file's input tensors.
+
+        Raises:
+            DataError: an input does not fit, or is an index beyond its table.
+        """
+        wrong = beyond(self._limits, inputs)
+        if wrong:
+            raise DataError(wrong)
+        return to_file_inputs(self._interface, inputs, self._details.inputs)
 
     def invoke_raw(self, arrays: Sequence[Array]) -> list[Array]:
         """Run on the file's own input tensors, in its order and types, and return its own output tensors."""
@@ -144,7 +156,7 @@ class LiteRT:
     def _read(self, inputs: Mapping[str, Array],
               chosen: Sequence[Mapping[str, Any]]) -> tuple[list[Array], dict[str, Traced]]:
         """Run once; return the file's outputs and the chosen tensors."""
-        arrays = to_file_inputs(self._interface, inputs, self._details.inputs)
+        arrays = self._arrays(inputs)
         outputs = [d["index"] for d in self._details.outputs]
         inner = [d["index"] for d in chosen]
         if inner and self.traced_by == self.kernels:
@@ -199,13 +211,6 @@ class LiteRT:
         if self._owned is not None:
             shutil.rmtree(self._owned, ignore_errors=True)
 
-    def __enter__(self) -> LiteRT:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<{self.name}: {self.path.name}>"
 
@@ -217,11 +222,13 @@ class LiteRT:
         return self._worker.call(f"{_SESSION}:{function}", spec, *args)
 
 
-def recorded_interface(path: Path) -> Interface | None:
-    """Return the source model's interface from the file's metadata, None when the file does not hold one."""
+def recorded_in(path: Path) -> tuple[Interface | None, dict[str, Limit]]:
+    """Return the source model's interface from a file's metadata, None when there is none, and its inputs' limits."""
+    from vitrify.data.binding import identity_interface
     from vitrify.tflite import read
 
-    return read(path).interface
+    model = read(path)
+    return model.interface, index_limits(model, model.interface or identity_interface(model))
 
 
 def interface_of(details: Details) -> Interface:

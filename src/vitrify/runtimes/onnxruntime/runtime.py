@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,16 @@ from vitrify.core.isolation import DEFAULT_MEMORY_BYTES, Worker
 from vitrify.importers.onnx.shapes import constant_inputs, static_shapes
 from vitrify.importers.onnx.source import SourceGraph, SourceValue
 from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
-from vitrify.runtimes.base import Array, Capabilities, Observation, Precision, Profile, Traced, stamp, zeros
+from vitrify.runtimes.base import Array, Capabilities, Closing, Observation, Precision, Profile, Traced, stamp, zeros
 from vitrify.runtimes.onnxruntime.spec import Details, Spec
 
 _QUANTIZING = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantize", "QLinear", "MatMulInteger", "ConvInteger")
+_BEYOND = re.compile(r"idx=(-?\d+) must be within the inclusive range \[(-?\d+),(-?\d+)\]")
+"""How ONNX Runtime tells of an index beyond its table."""
 _SESSION = "vitrify.runtimes.onnxruntime.session"
 
 
-class OnnxRuntime:
+class OnnxRuntime(Closing):
     """Runs an ONNX file in ONNX Runtime (see ``runtimes.base.Runtime``); the file is never modified.
 
     Open dimensions are fixed as the importer fixes them: by ``shapes``, by the file's metadata, the batch else as 1.
@@ -90,7 +92,7 @@ class OnnxRuntime:
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Give the model's outputs for its inputs, by name."""
         names = [value.name for value in self._details.outputs]
-        return dict(zip(names, self._call("run", self._feeds(inputs), names), strict=True))
+        return dict(zip(names, self._computed(inputs, names), strict=True))
 
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str] | None = None) -> dict[str, Traced]:
         """Run, and give the values of the named inner tensors, or of all.
@@ -104,7 +106,7 @@ class OnnxRuntime:
         if missing:
             raise UsageError.of("runtime.tensor", f"no value '{missing[0]}' in {self.path.name}",
                                 why=f"{len(missing)} of {len(wanted)} names are unknown" if len(missing) > 1 else "")
-        values = self._call("run", self._feeds(inputs), wanted, wanted)
+        values = self._computed(inputs, wanted, wanted)
         return {name: Traced(raw=value) for name, value in zip(wanted, values, strict=True) if value is not None}
 
     def observe(self, inputs: Mapping[str, Array], tensors: Sequence[str] = ()) -> Observation:
@@ -122,13 +124,6 @@ class OnnxRuntime:
     def close(self) -> None:
         """End the child process."""
         self._worker.close()
-
-    def __enter__(self) -> OnnxRuntime:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.path.name}>"
@@ -149,6 +144,23 @@ class OnnxRuntime:
         if problems:
             raise DataError(problems)
         return feeds
+
+    def _computed(self, inputs: Mapping[str, Array], *wanted: Sequence[str]) -> Any:
+        """Run; an index beyond its table is told with the input that holds it."""
+        feeds = self._feeds(inputs)
+        try:
+            return self._call("run", feeds, *wanted)
+        except ModelError as error:
+            found = _BEYOND.search(str(error))
+            named = [name for name, array in feeds.items() if found and array.dtype.kind in "iu"
+                     and np.any(array == int(found[1]))]
+            if found is None or not named:
+                raise
+            raise DataError.of("data.index", f"input '{named[0]}' holds {found[1]}: it is an index of "
+                               f"{found[2]}..{found[3]}", where=f"input '{named[0]}'",
+                               why=f"a table of {int(found[3]) + 1} rows is looked up at it",
+                               help="use the tokenizer, or the list of classes, that the model was made with"
+                               ) from error
 
     def _described(self) -> Details:
         """Ask ONNX Runtime what the file holds; what it refuses is told in the importer's words where it knows any."""

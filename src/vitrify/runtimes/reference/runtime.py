@@ -5,23 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from vitrify.core.errors import UsageError
+from vitrify.core.errors import DataError, UsageError
 from vitrify.data.binding import identity_interface, to_file_inputs, to_source_outputs
+from vitrify.data.limits import beyond, index_limits
 from vitrify.ir import Model, Tensor
 from vitrify.ir.interface import Interface
 from vitrify.ops.interpreter import Interpreter
-from vitrify.runtimes.base import Array, Capabilities, Observation, Precision, Profile, Traced, zeros
+from vitrify.runtimes.base import Array, Capabilities, Closing, Observation, Precision, Profile, Traced, zeros
 
 _STEPS = (np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int16))
 _PLAIN: dict[str, Any] = {"dtype": np.float32}
 
 
-class Reference:
+class Reference(Closing):
     """Runs a TFLite file, or a model in memory, in numpy (see ``runtimes.base.Runtime``).
 
     Variables start afresh with each run unless ``keep_state`` is set.
@@ -35,6 +35,7 @@ class Reference:
         self.keep_state = keep_state
         self._interpreter = Interpreter(self.model)
         self._interface = self.model.interface or identity_interface(self.model)
+        self._limits = index_limits(self.model, self._interface)
         graph = self.model.main
         self._inputs = [_details(tensor) for tensor in graph.inputs]
         self._outputs = [_details(tensor) for tensor in graph.outputs]
@@ -95,6 +96,9 @@ class Reference:
         if missing:
             raise UsageError.of("runtime.tensor", f"no tensor '{missing[0]}' is computed by the model",
                                 why=f"{len(missing)} of {len(tensors)} names are unknown" if len(missing) > 1 else "")
+        wrong = beyond(self._limits, inputs)
+        if wrong:
+            raise DataError(wrong)
         values = self._values(to_file_inputs(self._interface, inputs, self._inputs))
         raw = [values[t] if t in values else np.asarray(t.data) for t in self.model.main.outputs]
         traced = {name: Traced(raw=values[self._computed[name]], quantization=self._computed[name].quantization)
@@ -117,13 +121,6 @@ class Reference:
     def close(self) -> None:
         """Forget the variables; there is nothing else to end."""
         self._interpreter.reset()
-
-    def __enter__(self) -> Reference:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.model.source or self.model.main.name}>"
