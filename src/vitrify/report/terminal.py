@@ -15,6 +15,7 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import duration
 from vitrify.core.words import agreeing, bytes_text, counted, decibels, percent, shape_text
 from vitrify.report.analysis_text import show_analysis
+from vitrify.report.check_text import show_check
 from vitrify.results import (
     BuildResult,
     CalibrationFacts,
@@ -25,7 +26,6 @@ from vitrify.results import (
     ErrorRow,
     Estimate,
     InspectResult,
-    PartitionRow,
     QuantizationRow,
     QuantizeResult,
     RecipesResult,
@@ -50,6 +50,9 @@ def show_result(result: Result, console: Console | None = None) -> None:
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     out = console or Console(highlight=False, soft_wrap=True, width=width)
     view = VIEWS.get(type(result))
+    if isinstance(result, CheckResult):
+        show_check(result, out, show_finding, _estimate)
+        return
     if view is not None:
         view(result, out)
     for finding in result.findings:
@@ -234,26 +237,6 @@ def _verdicts(verdicts: Iterable[VerdictRow], out: Console) -> None:
         out.print(f"... and {len(on_cpu) - LONG_LIST} more; --json lists all")
 
 
-def _partitions(partitions: Sequence[PartitionRow], out: Console) -> None:
-    if len(partitions) < 2:
-        return
-    table = _table("partition", "side", "nodes", "in", "out", "estimate")
-    for part in partitions[:LONG_LIST]:
-        _add(table, part.index, part.placement, len(part.nodes), bytes_text(part.bytes_in), bytes_text(part.bytes_out),
-             "" if part.time_ms is None else f"{part.time_ms:.3g} ms")
-    out.print(table)
-
-
-def _check(result: CheckResult, out: Console) -> None:
-    shares = result.coverage
-    out.print(f"[bold]{escape(result.target)}[/]: on the NPU {percent(shares.nodes)} of the nodes, "
-              f"{percent(shares.macs)} of the MACs, {percent(shares.time)} of the estimated time")
-    _verdicts(result.verdicts, out)
-    _partitions(result.partitions, out)
-    if result.estimate is not None:
-        _estimate(result.estimate, out)
-
-
 def _estimate(estimate: Estimate, out: Console) -> None:
     if estimate.latency_ms is None:
         return
@@ -330,7 +313,6 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     ConvertResult: _convert,
     QuantizeResult: _quantize,
     RecipesResult: _recipes,
-    CheckResult: _check,
     CompileResult: _compile,
     VerifyResult: _verify,
     BuildResult: _build,
