@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, cast
 
 from vitrify.ir import Graph, Node
@@ -34,8 +34,13 @@ def judge(graph: Graph, target: Target) -> list[Verdict]:
     return [_verdict(node, places[node], broken.get(node, ())) for node in graph]
 
 
-def reasons(graph: Graph, target: Target) -> dict[Node, tuple[Reason, ...]]:
-    """Return the rules that nodes break, all of them, of the nodes that break any."""
+def limits(target: Target) -> dict[str, int]:
+    """Return the limits of the target's core by name."""
+    return cast(Family, importlib.import_module(f"vitrify.targets.{target.family}")).variant(target.core).limits
+
+
+def reasons(graph: Iterable[Node], target: Target) -> dict[Node, tuple[Reason, ...]]:
+    """Return the rules that nodes break, all of them, of the nodes that break any: those of a graph, or some of it."""
     family = cast(Family, importlib.import_module(f"vitrify.targets.{target.family}"))
     variant = family.variant(target.core)
     rules = applying(rules_of(target.family), target.core)
