@@ -16,6 +16,7 @@ from vitrify.core.progress import duration
 from vitrify.core.words import agreeing, bytes_text, counted, decibels, percent, shape_text
 from vitrify.report.analysis_text import show_analysis
 from vitrify.report.check_text import show_check
+from vitrify.report.explain_text import show_explanation, show_targets
 from vitrify.results import (
     BuildResult,
     CalibrationFacts,
@@ -25,11 +26,13 @@ from vitrify.results import (
     ConvertResult,
     ErrorRow,
     Estimate,
+    ExplainResult,
     InspectResult,
     QuantizationRow,
     QuantizeResult,
     RecipesResult,
     Result,
+    TargetsResult,
     TensorRow,
     TransposeRow,
     VerdictRow,
@@ -313,6 +316,8 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     ConvertResult: _convert,
     QuantizeResult: _quantize,
     RecipesResult: _recipes,
+    ExplainResult: show_explanation,
+    TargetsResult: show_targets,
     CompileResult: _compile,
     VerifyResult: _verify,
     BuildResult: _build,

@@ -11,14 +11,17 @@ from vitrify.results.commands import (
     CheckResult,
     CompileResult,
     ConvertResult,
+    ExplainResult,
     FailureResult,
     InspectResult,
     QuantizeResult,
     RecipeRow,
     RecipesResult,
     Result,
+    TargetsResult,
     VerifyResult,
 )
+from vitrify.results.explained import ExplanationRow, FactRow, TargetRow
 from vitrify.results.record import Artifact, BindingRow, ModelFacts, PictureRow, RunRecord, ScoreRow
 from vitrify.results.rows import (
     SCHEMA_VERSION,
@@ -64,6 +67,9 @@ __all__ = [
     "DistributionRow",
     "ErrorRow",
     "Estimate",
+    "ExplainResult",
+    "ExplanationRow",
+    "FactRow",
     "FailureResult",
     "FigureRow",
     "FileRow",
@@ -86,6 +92,8 @@ __all__ = [
     "RunRecord",
     "ScoreRow",
     "StageRecord",
+    "TargetRow",
+    "TargetsResult",
     "TensorRow",
     "TransposeRow",
     "VerdictRow",

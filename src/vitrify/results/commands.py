@@ -9,6 +9,7 @@ import msgspec
 from vitrify.core.findings import Finding
 from vitrify.core.words import counted
 from vitrify.results.analysis import AnalysisRow
+from vitrify.results.explained import ExplanationRow, TargetRow
 from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
@@ -142,6 +143,21 @@ class CheckResult(Result):
         return "\n".join(lines + [str(f) for f in self.findings])
 
 
+class ExplainResult(Result):
+    """What a code means; without one, all codes."""
+
+    code: str = ""
+    explanations: list[ExplanationRow] = []
+    codes: list[str] = []
+
+
+class TargetsResult(Result):
+    """The chips that there are. ``name``: the only one that was asked for."""
+
+    name: str = ""
+    targets: list[TargetRow] = []
+
+
 class CompileResult(Result):
     """What the target's compiler made."""
 
@@ -188,6 +204,8 @@ RESULTS: dict[str, type[Result]] = {
     "quantize": QuantizeResult,
     "recipes": RecipesResult,
     "check": CheckResult,
+    "explain": ExplainResult,
+    "targets": TargetsResult,
     "compile": CompileResult,
     "verify": VerifyResult,
     "build": BuildResult,

@@ -4,6 +4,6 @@ The rules are those of Vela 5.2's compiler core: what its report of supported op
 --supported-ops-report`), corrected where small models compiled with it showed something else.
 """
 
-from vitrify.targets.ethos_u.settling import settle, variant
+from vitrify.targets.ethos_u.settling import operators, settle, variant
 
-__all__ = ["settle", "variant"]
+__all__ = ["operators", "settle", "variant"]

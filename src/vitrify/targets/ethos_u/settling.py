@@ -18,6 +18,11 @@ def variant(name: str) -> Variant:
     return Variant(core=name, limits=core(name).limits)
 
 
+def operators(name: str) -> frozenset[str]:
+    """Return the operators that the compiler takes for a core, of some form."""
+    return core(name).operators
+
+
 def settle(graph: Graph, broken: Mapping[Node, Sequence[Reason]], name: str) -> dict[Node, Place]:
     """Return the place of every node of ``graph``."""
     places: dict[Node, Place] = {}
