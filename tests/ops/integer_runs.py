@@ -53,8 +53,6 @@ def kernels_of(label: str) -> str:
     return "optimized" if label in ("SUM int8", "SUM int16") else "reference"
 
 
-WITHIN_A_STEP = frozenset({"DEPTHWISE_CONV_2D (4-bit weights) int8"})
-"""What the reference resolver hands to an optimized kernel, which rounds halves in its own ways."""
 NOT_DRAWN = frozenset({"SQUEEZE", "EXPAND_DIMS", "DYNAMIC_UPDATE_SLICE", "SPLIT_V", "GATHER_ND", "SCATTER_ND",
                        "ONE_HOT", "REVERSE_SEQUENCE", "EMBEDDING_LOOKUP", "SELECT", "FILL", "SHAPE", "RANK",
                        "ZEROS_LIKE", "CAST"})

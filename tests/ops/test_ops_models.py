@@ -27,7 +27,7 @@ FILES = (
 )
 # What converters wrote that the versioning rules have otherwise: half-precision constants, flags set by hand, and
 # shape arithmetic whose version followed the model's int8.
-OTHER_VERSIONS = {"DEQUANTIZE", "RESIZE_BILINEAR", "STRIDED_SLICE", "PACK"}
+OTHER_VERSIONS = {"DEQUANTIZE", "RESIZE_BILINEAR", "STRIDED_SLICE", "PACK", "TILE", "DEPTH_TO_SPACE"}
 
 
 @pytest.mark.parametrize("name", FILES)

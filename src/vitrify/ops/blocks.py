@@ -64,7 +64,6 @@ class DepthToSpace(Operator):
     plain = plain.types("int8 uint8 int32 int64 float32")
     options = "DepthToSpaceOptions"
     int8 = Int8Rule(same_scale=(0,))
-    versions = versions.INT8
     block_size: int = 0
 
     def infer(self, inputs: Inputs) -> list[TensorType]:

@@ -170,7 +170,7 @@ class DepthwiseConv2D(Operator):
         if versions.is_hybrid(node):
             return 6 if versions.has_axis(node, 1) else 4
         dilated = (self.dilation_h_factor, self.dilation_w_factor) != (1, 1)
-        return {(DType.INT8, DType.INT8): 3, (DType.INT8, DType.INT4): 7}.get((x.dtype, weights.dtype), 1 + dilated)
+        return 3 if x.dtype is DType.INT8 and weights.dtype in (DType.INT8, DType.INT4) else 1 + dilated
 
     def check(self, node: Node) -> Iterator[Finding]:
         """Yield what the runtime would refuse or die of."""

@@ -187,7 +187,7 @@ class Tile(Operator):
     name = "TILE"
     options = "TileOptions"
     int8 = Int8Rule(same_scale=(0,), keep=(1,))
-    versions = {DType.STRING: 2, DType.INT8: 3}
+    versions = {DType.STRING: 2}
 
     def infer(self, inputs: Inputs) -> list[TensorType]:
         """Return the type with the extents multiplied."""

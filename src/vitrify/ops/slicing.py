@@ -123,8 +123,6 @@ class StridedSlice(Operator):
             return 8
         if x.dtype is DType.UINT32:
             return 7
-        if self.ellipsis_mask or self.new_axis_mask:
-            return 6
         if x.dtype is DType.STRING:
             return 5
         return 4 if len(x.shape) > 4 else {DType.INT8: 2, DType.BOOL: 3}.get(x.dtype, 1)

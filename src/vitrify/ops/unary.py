@@ -23,7 +23,7 @@ class Abs(Elementwise):
     plain = plain.types("int16 int32 float32")
     options = "AbsOptions"
     int8 = Int8Rule()
-    versions = {DType.INT8: 2, DType.UINT8: 2, DType.INT32: 5}
+    versions = {DType.INT8: 2, DType.UINT8: 2}
 
     def compute(self, x: Array) -> Array:
         """Return the values for ``x``."""

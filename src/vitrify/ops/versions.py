@@ -1,6 +1,10 @@
 """Which version of an operator the runtime needs for an element type.
 
-Source: LiteRT tflite/tools/versioning/op_version.cc.
+A version is the lowest that carries what a node needs. LiteRT's own tools write higher ones for some nodes whose kernel
+is the same (TILE and DEPTH_TO_SPACE in int8, ABS in int32, new axes of STRIDED_SLICE, depthwise weights of 4 bits); its
+reference kernels, and delegates that look at versions, do not know those. What an older runtime would compute wrongly
+without a word keeps its version: STRIDED_SLICE with ``offset``.
+Source: LiteRT tflite/tools/versioning/op_version.cc; the versions that LiteRT 2.3's resolvers take, asked one by one.
 """
 
 from __future__ import annotations
