@@ -23,8 +23,8 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """One rewrite.
 
     ``says`` is what it does, in a sentence; ``wins`` what that wins. ``mends`` lists the rules by code; with
-    ``cheaper`` it also runs where no rule is broken. ``largest_lsb`` bounds the error of one place, in steps of its output;
-    None where only a measurement tells. Either ``rewrite`` or ``sweep`` is there.
+    ``cheaper`` it also runs where no rule is broken. ``largest_lsb`` bounds the error of one place, in steps of its
+    output; None where only a measurement tells. Either ``rewrite`` or ``sweep`` is there.
     """
 
     name: str

@@ -1,0 +1,26 @@
+"""A SOFTMAX of more rows than the NPU counts."""
+
+from __future__ import annotations
+
+from vitrify import ops
+from vitrify.ir import Tensor
+from vitrify.passes.targets.catalogue import fix
+from vitrify.passes.targets.place import Place
+
+_ROWS = 1 << 16
+
+
+@fix("softmax-tiles", ops.Softmax, mends=("ethos-u.softmax-size",), says="takes at most 65536 rows at a time",
+     wins="nothing is left to the CPU")
+def softmax(place: Place) -> Tensor | None:
+    """Rows are independent."""
+    x = place.x
+    if not x.shape or not place.is_static:
+        return None
+    rows, depth = x.size // x.shape[-1], x.shape[-1]
+    parts = place.count(-(-rows // _ROWS))
+    while rows % parts:
+        parts = place.count(parts + 1)
+    flat = place.reshape(x, (parts, 1, rows // parts, depth))
+    tiles = [place.add(place.node.op, [place.cut(flat, 0, i, 1)], place.output) for i in range(parts)]
+    return place.reshape(place.concat(tiles, 0), x.shape)

@@ -1,0 +1,82 @@
+"""Fixes of operators that compute: exact, or within what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from quantized_maker import Maker, check_fix
+
+from vitrify import ops
+from vitrify.ir import DType, Model, Quantization
+
+
+def mean(axes: tuple[int, ...], *shape: int, keep: bool = True, dtype: DType = DType.INT8,
+         scale: float = 0.05) -> Model:
+    m = Maker(dtype)
+    return m.model(m.op(ops.Mean(keep_dims=keep), m.input(*shape), m.ints(*axes), scale=scale))
+
+
+def arg_max(axis: int, *shape: int) -> Model:
+    m = Maker()
+    return m.model(m.op(ops.ArgMax(output_type=2), m.input(*shape), m.ints(axis)))
+
+
+def softmax(*shape: int) -> Model:
+    m = Maker()
+    return m.model(m.op(ops.Softmax(beta=1.0), m.input(*shape), scale=1 / 256, zero=-128))
+
+
+def matmul(x: tuple[int, ...], y: tuple[int, ...], adj_y: bool = False) -> Model:
+    m = Maker()
+    data = m.random.integers(-127, 128, y)
+    return m.model(m.op(ops.BatchMatMul(adj_y=adj_y), m.input(*x),
+                        m.const(data, np.int8, Quantization.per_tensor(0.01)), scale=0.2))
+
+
+def wide_product(columns: int) -> Model:
+    m = Maker()
+    return m.model(m.op(ops.BatchMatMul(), m.input(1, 2, 3), m.input(1, 3, columns), scale=0.3))
+
+
+def int16_product() -> Model:
+    m = Maker(DType.INT16)
+    return m.model(m.op(ops.BatchMatMul(adj_x=True), m.input(1, 8, 3), m.input(1, 8, 5), scale=900.0))
+
+
+def bilinear(shape: tuple[int, ...], size: tuple[int, int], corners: bool = False, centres: bool = False) -> Model:
+    m = Maker()
+    op = ops.ResizeBilinear(align_corners=corners, half_pixel_centers=centres)
+    return m.model(m.op(op, m.input(*shape), m.ints(*size)))
+
+
+CASES: dict[str, tuple[str, int, Callable[[], Model]]] = {
+    "mean_of_batch": ("batches", 0, lambda: mean((1, 2), 3, 5, 6, 8)),
+    "mean_of_batch_dropped": ("batches", 0, lambda: mean((1, 2), 4, 7, 5, 3, keep=False)),
+    "mean_of_batch_int16": ("batches", 0, lambda: mean((1, 2), 2, 5, 6, 8, dtype=DType.INT16)),
+    "mean_over_batch": ("batches", 0, lambda: mean((0,), 6, 1, 1, 8)),
+    "mean_of_depth": ("depth-means", 0, lambda: mean((3,), 1, 5, 6, 20)),
+    "mean_of_rows_and_depth": ("depth-means", 0, lambda: mean((1, 3), 1, 5, 6, 20, scale=0.02)),
+    "mean_of_all": ("depth-means", 0, lambda: mean((1, 2, 3), 1, 5, 6, 20)),
+    "mean_long": ("large-means", 0, lambda: mean((1,), 1, 10000, 3)),
+    "mean_long_depth": ("large-means", 0, lambda: mean((2,), 1, 3, 6000)),
+    "arg_max_rows": ("arg-max", 0, lambda: arg_max(1, 1, 5, 6, 7)),
+    "arg_max_first": ("arg-max", 0, lambda: arg_max(0, 9, 1)),
+    "softmax_rows": ("softmax-tiles", 0, lambda: softmax(1, 300, 250, 3)),
+    "constant_matmul": ("constant-matmuls", 0, lambda: matmul((1, 60, 64), (64, 50))),
+    "constant_matmul_turned": ("constant-matmuls", 0, lambda: matmul((2, 3, 25, 40), (1, 1, 39, 40), adj_y=True)),
+    "wide_product": ("matmuls", 0, lambda: wide_product(70000)),
+    "int16_product": ("int8-matmuls", 600, int16_product),
+    "bilinear_corners": ("bilinear-products", 2, lambda: bilinear((1, 9, 9, 8), (18, 18), corners=True)),
+    "bilinear_8": ("bilinear-products", 2, lambda: bilinear((1, 5, 7, 4), (40, 56), centres=True)),
+    "bilinear_uneven": ("bilinear-products", 2, lambda: bilinear((1, 6, 5, 4), (11, 13))),
+    "bilinear_smaller": ("bilinear-products", 2, lambda: bilinear((1, 12, 16, 4), (6, 5), centres=True)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_arithmetic_is_within_its_class(name: str, tmp_path: Path) -> None:
+    fix, most, build = CASES[name]
+    check_fix(build, fix, tmp_path, most=most)
