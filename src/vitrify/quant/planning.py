@@ -36,6 +36,10 @@ demands multipliers below 1. Source: TFLite kernels/add.cc."""
 WIDE_ADD_LIMIT = 2.0 ** -14 * 1.001
 """With int16, inputs are shifted by 15 bits only."""
 
+HEADROOM = 2.0
+"""16 bits reach this far beyond what was seen: a step twice as wide costs 6 dB of 90, a value cut off its whole excess.
+On a pretrained YOLOv8n in 16 bits, mirrored photos had scores 0.105 off without it, and 0.025 with it."""
+
 OUTLIER = 1e3
 """A padding constant this much larger than the values it is put around stands for infinity."""
 
@@ -45,7 +49,8 @@ class Weights:
     """The constant weights of a node and its bias, by input position; ``input`` is what they are multiplied with.
 
     ``means`` are those of the input's channels, for correcting the bias; None leaves it as it is. ``added`` goes to the
-    bias for what the input is short of. ``levels`` are the rounded weights; None: each to the nearest.
+    bias for what the input is short of. ``levels`` are the rounded weights; None: each to the nearest. ``extent`` are
+    the scales that would be wide enough for all weights.
     """
 
     index: int
@@ -55,6 +60,7 @@ class Weights:
     means: Array | None = None
     added: Array | None = None
     levels: Array | None = None
+    extent: Quantization | None = None
 
 
 @dataclass
@@ -120,7 +126,7 @@ class _Planner:
         for tensor, found in self._natural.items():
             wide = tensor.producer in self.wide or tensor in self._wide_inputs
             fixed = fixed_output(tensor.producer, wide) if tensor.producer is not None else None
-            self.groups.add(tensor, found if wide else self._narrowed[tensor],
+            self.groups.add(tensor, self._with_headroom(tensor) if wide else self._narrowed[tensor],
                             Quantization.per_tensor(*fixed) if fixed else None if wide else self.fixed.get(tensor),
                             wide)
         sharing = [(node, shared_inputs(node)) for node in self.graph]
@@ -134,6 +140,11 @@ class _Planner:
         self._widen_sums()
         self.scalars = align_scalars(self.graph, self.groups)
         return self._collect()
+
+    def _with_headroom(self, tensor: Tensor) -> Range:
+        """The range of 16 bits: beyond what was seen, unless it is known or the file's own input."""
+        seen = self._natural[tensor]
+        return seen if tensor in self._known or tensor.producer is None else seen.scaled(HEADROOM)
 
     def _join_outputs(self, node: Node) -> None:
         """Outputs of an operator that cuts its input have that input's scale, so they share one."""
@@ -257,7 +268,8 @@ class _Planner:
         scale = float(made.input_scale(node, found.data).scale[0])
         assert tensor.data is not None
         axis = self._axis(node, found)
-        scales, means = weight_scales(tensor.data, axis, bias, scale), self._means(node.input(found.data))
+        extent, means = weight_scales(tensor.data, axis, bias, scale), self._means(node.input(found.data))
+        scales = extent
         moments = self.statistics.moments.get(node.name) if self.recipe.rounding != "nearest" else None
         if self.recipe.weight_clipping:
             scales = clipped_scales(tensor.data, scales, moments)
@@ -265,7 +277,7 @@ class _Planner:
         levels = round_weights(node.op, tensor.data, scales, moments, centered, self.recipe.rounding == "learned") \
             if moments is not None else None
         return Weights(found.weight, scales, found.bias, found.data, means,
-                       bias_for(node, tensor.data, self.scalars.missing), levels)
+                       bias_for(node, tensor.data, self.scalars.missing), levels, extent)
 
     def _means(self, tensor: Tensor) -> Array | None:
         return input_means(tensor, self.names, self.statistics) if self.recipe.bias_correction else None

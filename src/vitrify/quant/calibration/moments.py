@@ -48,6 +48,8 @@ class Moments:
     count: int
     rounded: dict[bytes, Array] = field(default_factory=dict)
     """Weights rounded with these moments, by what else they depend on: a search for a recipe asks often."""
+    won: dict[bytes, list[tuple[str, float, float]]] = field(default_factory=dict)
+    """What each step of that kept before and after it in dB, likewise."""
 
     def add(self, other: Moments) -> Moments:
         """The sums over the windows of both."""

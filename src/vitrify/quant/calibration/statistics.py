@@ -49,6 +49,10 @@ class Range(msgspec.Struct, frozen=True):
         """The range that holds both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
+    def scaled(self, factor: float) -> Range:
+        """The range of values so many times as large."""
+        return Range(self.low * factor, self.high * factor)
+
     def with_zero(self) -> Range:
         """The range widened to hold zero, which a quantized tensor must represent exactly."""
         return Range(min(self.low, 0.0), max(self.high, 0.0))
@@ -211,7 +215,7 @@ class Statistics:
     inputs of layers vary together, ``history`` what the ranges were after so many samples. ``declared`` is how files
     became samples, ``notes`` what is worth knowing of them; ``stopped`` says that there were more than were needed.
     ``advantages`` says how much surer the model was of samples with red and blue exchanged; ``scales`` by what the
-    channels of tensors were divided before anything was seen.
+    channels of tensors were divided before anything was seen, ``scaled_db`` what that won.
     """
 
     def __init__(self, tensors: Mapping[str, TensorStatistics] | None = None, samples: int = 0, key: str = "",
@@ -232,6 +236,7 @@ class Statistics:
         self.first_hash = ""
         self.advantages: list[float] = []
         self.growth: tuple[str, float, float, int] | None = None
+        self.scaled_db = 0.0
 
     def __getitem__(self, name: str) -> TensorStatistics:
         return self.tensors[name]
@@ -342,6 +347,7 @@ class Kept(msgspec.Struct):
     first_hash: str
     advantages: list[float]
     growth: tuple[str, float, float, int] | None
+    scaled_db: float = 0.0
 
 
 def _ends(seen: TensorStatistics) -> list[list[tuple[float, int]]]:

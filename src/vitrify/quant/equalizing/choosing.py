@@ -87,6 +87,19 @@ def choose_scales(graph: Graph, channels: Channels, seen: dict[Tensor, Seen]) ->
     return {t: s.astype(np.float32) for t, s in made.items() if (s != 1).any()}
 
 
+def won_db(graph: Graph, channels: Channels, seen: dict[Tensor, Seen], scales: dict[Tensor, Array]) -> float:
+    """How much less rounding costs the layers that read scaled channels, by the same model of the errors, in dB."""
+    before = after = 0.0
+    given = np.ones(len(channels.free))
+    for tensor, own in scales.items():
+        given[channels.of(tensor)] = own
+    for one in _sets(graph, channels, seen):
+        if any(tensor in scales for tensor in one.tensors):
+            before += _error(one, channels, seen, np.ones(len(given)))
+            after += _error(one, channels, seen, given)
+    return float(10 * np.log10(before / after)) if before > 0 and after > 0 else 0.0
+
+
 def _sets(graph: Graph, channels: Channels, seen: dict[Tensor, Seen]) -> list[_Set]:
     """Sort tensors into sets that share channels that may be scaled."""
     owner: dict[int, int] = {}

@@ -34,7 +34,7 @@ from vitrify.quant.calibration.suspicion import certainty, colour_axis, is_over,
 from vitrify.quant.copying import model_around
 from vitrify.quant.engine import nan_finding, refuse_unquantizable
 from vitrify.quant.equalizing.channels import Channels
-from vitrify.quant.equalizing.choosing import Seen, choose_scales
+from vitrify.quant.equalizing.choosing import Seen, choose_scales, won_db
 from vitrify.quant.equalizing.scaling import equalize
 from vitrify.quant.finite import refuse_broken_constants
 from vitrify.quant.forms.preparing import fold_half_weights
@@ -236,7 +236,9 @@ class _Calibration:
             run = _Observed(self._model, [Watch(t, named[t], histogram=False) for t in tensors], self._interface,
                             self._path)
             seen = dict(zip(tensors, map(Seen.of, run.arrays(sample)), strict=True)) if tensors else {}
-            self.statistics.scales = {named[t]: s for t, s in choose_scales(graph, channels, seen).items()}
+            chosen = choose_scales(graph, channels, seen)
+            self.statistics.scales = {named[t]: s for t, s in chosen.items()}
+            self.statistics.scaled_db = won_db(graph, channels, seen, chosen)
         equalize(graph, self.statistics.scales, named)
         self._opened = _Observed(self._model, self._watched, self._interface, self._path)
 
