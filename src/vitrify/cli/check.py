@@ -13,7 +13,9 @@ def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
           value: o.ValueOption = o.NONE, trust: o.TrustOption = False,
           mean: o.MeanOption = None, std: o.StdOption = None, fit: o.FitOption = None,
           color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
-          seed: o.SeedOption = 0, rules_only: o.RulesOnlyOption = False, json: o.JsonOption = False,
+          seed: o.SeedOption = 0, rules_only: o.RulesOnlyOption = False, fix: o.FixOption = False,
+          output: o.OutputOption = None, fix_only: o.FixOnlyOption = o.NONE, approximate: o.ApproximateOption = o.NONE,
+          json: o.JsonOption = False,
           quiet: o.QuietOption = False) -> int:
     """Say for each node whether it runs on the NPU or the CPU, why, and what mends it.
 
@@ -23,8 +25,12 @@ def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
 
     def work(reporter: Reporter) -> Result:
         from vitrify.pipeline.check import check_file
+        from vitrify.pipeline.check_fix import FixOptions
 
+        fixing = FixOptions(wanted=fix, output=output, only=tuple(o.words(fix_only)), seed=seed,
+                            approximate=tuple(o.words(approximate)))
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
-        return check_file(model, target, given, o.conversion(shape, dim, value, trust), reporter, rules_only)
+        return check_file(model, target, given, o.conversion(shape, dim, value, trust), reporter, rules_only,
+                          fixing)
 
     return run_command("check", work, json=json, quiet=quiet)

@@ -138,6 +138,12 @@ ForTargetOption = Annotated[str, Option(
 AnewOption = Annotated[bool, Option(
     "--anew", help="Quantize a TFLite file again that is quantized in full or in part: its integers become real values "
                    "first.")]
+FixOption = Annotated[bool, Option(
+    "--fix", help="Rewrite what the target takes in another form, prove each rewrite, and write the file with -o.")]
+FixOnlyOption = Annotated[list[str], Option(
+    "--fix-only", metavar="NAME[,NAME]", help="Apply these fixes and no others. Repeatable.")]
+ApproximateOption = Annotated[list[str], Option(
+    "--approximate", metavar="NAME[,NAME]", help="Apply these fixes too, which change values. Repeatable.")]
 RulesOnlyOption = Annotated[bool, Option(
     "--rules-only", help="Judge by the rules alone: neither LiteRT nor the target's compiler is asked.")]
 EffortOption = Annotated[Effort | None, Option(
@@ -153,6 +159,11 @@ OutputOption = Annotated[Path | None, Option(
     help="The file to write; one that exists is replaced (default: named after the model, in the current folder).")]
 JsonOption = Annotated[bool, Option("--json", help="Print one JSON object to standard output.")]
 QuietOption = Annotated[bool, Option("--quiet", "-q", help="Show no progress.")]
+
+
+def words(texts: list[str]) -> list[str]:
+    """Read names with commas between."""
+    return [word for text in texts for word in text.replace(" ", "").split(",") if word]
 
 
 def conversion(shape: list[str], dim: list[str], value: list[str], trust: bool = False,

@@ -5,6 +5,7 @@ A float model is judged as it is, and as it would be once it is quantized.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline.check_compiled import check_compiled
+from vitrify.pipeline.check_fix import FixOptions, fix_ledger, fix_to
 from vitrify.pipeline.diagnosing import Case, diagnose, kinds
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import called, existing, rename
@@ -20,7 +22,7 @@ from vitrify.pipeline.keeping import UNUSED, brings_scales, write_integers
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.quantize import quantize_to
 from vitrify.pipeline.rows import coverage_row, estimate_row, placement_row
-from vitrify.pipeline.steps import COMPILABLE, import_model, is_tflite, kind_of, step
+from vitrify.pipeline.steps import COMPILABLE, import_model, is_tflite, kind_of, refuse_compiled, step
 from vitrify.pipeline.verify import softened
 from vitrify.results import CheckResult, DiagnosisRow, LedgerRow
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
 
 def check_file(source: Path, target: str, data: DataOptions, conversion: ConvertOptions,
-               reporter: Reporter | None = None, rules_only: bool = False) -> CheckResult:
+               reporter: Reporter | None = None, rules_only: bool = False,
+               fix: FixOptions = FixOptions()) -> CheckResult:
     """Say for each node of ``source`` whether it runs on the NPU of ``target``.
 
     Args:
@@ -41,9 +44,10 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
         conversion: how the model is imported.
         reporter: is told of the steps.
         rules_only: neither LiteRT nor the target's compiler is asked about an integer file.
+        fix: whether the fixes of the target are applied, and where the result is written.
 
     Raises:
-        VitrifyError: the file is no model, or cannot be imported.
+        VitrifyError: the file is no model, or cannot be imported, or not be fixed.
     """
     from vitrify import targets
 
@@ -51,8 +55,9 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
     chip = targets.load(target)
     existing(source)
     data.check()
+    fix.check(source, data.path)
     with exchanged(source, conversion, shown) as (file, told):
-        found = _check(_Call(file, source, chip, data, conversion, shown, rules_only))
+        found = _check(_Call(file, source, chip, data, conversion, shown, rules_only, fix))
     found.findings = [*told, *(rename(finding, file, source) for finding in found.findings)]
     return found
 
@@ -61,9 +66,9 @@ class _Call:
     """What a check was asked: the file to read, the file as the user names it, and how."""
 
     def __init__(self, file: Path, source: Path, chip: Target, data: DataOptions, conversion: ConvertOptions,
-                 shown: Reporter, rules_only: bool) -> None:
+                 shown: Reporter, rules_only: bool, fix: FixOptions) -> None:
         self.file, self.source, self.chip, self.data = file, source, chip, data
-        self.conversion, self.shown, self.rules_only = conversion, shown, rules_only
+        self.conversion, self.shown, self.rules_only, self.fix = conversion, shown, rules_only, fix
 
     def case(self, judged: Judged, kind: str) -> Case:
         """What diagnoses look at."""
@@ -78,9 +83,12 @@ def _check(call: _Call) -> CheckResult:
         return _own_scales(call) if brings_scales(call.file) else _float(call)
     compiled = check_compiled(call.file, call.chip)
     if compiled is not None:
+        if call.fix.wanted:
+            refuse_compiled(call.file)
         return compiled
     model = tflite.read(call.file)
-    if kind_of(model) not in COMPILABLE:
+    kind = kind_of(model)
+    if kind not in COMPILABLE:
         return _float(call, model)
     if call.conversion.sizes or call.conversion.values:
         import_model(call.file, call.conversion)             # refuses what does not fit the file
@@ -89,9 +97,28 @@ def _check(call: _Call) -> CheckResult:
         call.data.require("calibration")
         told.append(Finding(code="check.unused", severity=Severity.INFO, where=str(call.file),
                             headline="the samples were not used: the model is quantized already"))
-    judged = judge_file(call.file, call.chip, call.shown, call.rules_only)
+    return _integers(call, call.file, told, [], model)
+
+
+def _integers(call: _Call, file: Path, told: list[Finding], ledger: list[LedgerRow],
+              model: Model | None = None) -> CheckResult:
+    """Judge an integer TFLite file, and what the fixes make of it where they are wanted."""
+    if not call.fix.wanted:
+        judged = judge_file(file, call.chip, call.shown, call.rules_only, model)
+        kind = kind_of(judged.model)
+        return _answer(judged, kind, diagnose(call.case(judged, kind)), told, ledger)
+    from vitrify import tflite
+
+    first = judge_model(tflite.read(file), call.chip)
+    outcome, findings = fix_to(file, call.source, call.chip, call.fix, call.shown, call.rules_only)
+    written = call.fix.target(call.source)
+    judged = judge_file(written, call.chip, call.shown, call.rules_only)
     kind = kind_of(judged.model)
-    return _answer(judged, kind, diagnose(call.case(judged, kind)), told, [])
+    made = replace(call.case(judged, kind), source=written, is_tflite=True)
+    result = _answer(judged, kind, diagnose(made), [*told, *findings], [*ledger, *fix_ledger(outcome)])
+    result.form, result.fixes, result.output = "fixed", outcome, str(written)
+    result.as_it_is = coverage_row(first.placement.coverage)
+    return result
 
 
 def _own_scales(call: _Call) -> CheckResult:
@@ -100,18 +127,21 @@ def _own_scales(call: _Call) -> CheckResult:
         between = Path(folder) / f"{call.file.stem}_int8.tflite"
         ledger, findings = write_integers(call.file, between, call.conversion, call.shown)
         with called(between, call.file):
-            judged = judge_file(between, call.chip, call.shown, call.rules_only)
-        kind = kind_of(judged.model)
-        found = _answer(judged, kind, diagnose(call.case(judged, kind)),
-                        [*findings, *([UNUSED] if call.data.given else [])], ledger)
+            found = _integers(call, between, [*findings, *([UNUSED] if call.data.given else [])], ledger)
     found.findings = [rename(finding, between, call.file) for finding in found.findings]
     return found
 
 
 def _float(call: _Call, stored: Model | None = None) -> CheckResult:
-    """Judge a float model as it is, and by its integer form; ``stored`` is the model of a TFLite file."""
+    """Judge a float model as it is, and by its integer form; ``stored`` is the model of a TFLite file.
+
+    Raises:
+        UsageError: it is to be fixed, and there are no samples to quantize it with.
+    """
     from vitrify.pipeline.convert import float_model
 
+    if call.fix.wanted:
+        call.data.require("calibration")
     model, ledger = float_model(call.file, call.conversion, call.shown)
     seen = stored or model
     with step(call.shown, "judge") as note:
@@ -123,16 +153,27 @@ def _float(call: _Call, stored: Model | None = None) -> CheckResult:
         with called(between, call.file):
             rows, told, refused = _integer_form(call, model, ledger, between)
             first.refusals = refused
-            judged = judge_file(between, call.chip, call.shown, call.rules_only)
-            told = [rename(finding, between, call.file) for finding in told]
-            judged.findings = [rename(finding, between, call.file) for finding in judged.findings]
-    result = _answer(judged, kind, diagnose(call.case(first, kind)), told, rows, stored is None)
-    result.form = "quantized" if _has_data(call) else "quantized on random values"
+            diagnosed = diagnose(call.case(first, kind))
+            result = _integers(call, between, told, rows)
+    result.findings = [rename(finding, between, call.file) for finding in result.findings]
+    _join(result, diagnosed, stored is None)
+    result.kind = kind
+    result.form = ("quantized" if _has_data(call) else "quantized on random values") + \
+        (" and fixed" if call.fix.wanted else "")
     result.as_it_is = coverage_row(first.placement.coverage)
     if stored is not None and not _has_data(call):
         result.findings = [_as_it_stands(call, first, result), *result.findings]
         result.ok = False
     return result
+
+
+def _join(result: CheckResult, diagnosed: list[DiagnosisRow], is_source: bool) -> None:
+    """Put the diagnoses of the float file before those of its integer form, each kind once."""
+    known = {row.code for row in diagnosed}
+    later = [row for row in result.diagnoses if row.code not in known]
+    result.diagnoses = [*diagnosed, *later]
+    result.findings = [*(_finding(row, is_source, set()) for row in diagnosed),
+                       *(f for f in result.findings if f.code not in known)]
 
 
 def _has_data(call: _Call) -> bool:
@@ -167,7 +208,7 @@ def _as_it_stands(call: _Call, first: Judged, result: CheckResult) -> Finding:
 
 
 def _answer(judged: Judged, kind: str, diagnoses: list[DiagnosisRow], told: list[Finding],
-            ledger: list[LedgerRow], is_source: bool = False) -> CheckResult:
+            ledger: list[LedgerRow]) -> CheckResult:
     """Put the answer together; what a diagnosis explains is not told again rule by rule."""
     from vitrify.targets.telling import cpu_nodes
 
@@ -175,7 +216,7 @@ def _answer(judged: Judged, kind: str, diagnoses: list[DiagnosisRow], told: list
     explained = {code for row in diagnoses for code in row.rules}
     errors = {finding.code for finding in judged.refusals}
     told += [f for f in (*judged.findings, *cpu_nodes(judged.placement)) if f.code not in explained]
-    found = [*(_finding(row, is_source, errors) for row in diagnoses), *told]
+    found = [*(_finding(row, False, errors) for row in diagnoses), *told]
     return CheckResult(
         ok=all(f.severity is not Severity.ERROR for f in found), target=judged.placement.target, kind=kind,
         judges=judged.judges, findings=found, coverage=coverage_row(judged.placement.coverage), diagnoses=diagnoses,

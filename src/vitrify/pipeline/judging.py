@@ -47,10 +47,10 @@ def judge_model(model: Model, target: Target) -> Judged:
     return Judged(model, place(model.main, target))
 
 
-def judge_file(path: Path, target: Target, reporter: Reporter, rules_only: bool) -> Judged:
+def judge_file(path: Path, target: Target, reporter: Reporter, rules_only: bool, model: Model | None = None) -> Judged:
     """Judge an integer TFLite file; LiteRT and the compiler, where it is installed, are asked unless ``rules_only``.
 
-    What they refuse is told, and the rules' verdicts stand.
+    What they refuse is told, and the rules' verdicts stand. ``model`` is what the file holds, where it is read already.
 
     Raises:
         VitrifyError: the file is no model.
@@ -58,7 +58,7 @@ def judge_file(path: Path, target: Target, reporter: Reporter, rules_only: bool)
     from vitrify import tflite
 
     with step(reporter, "judge") as note:
-        judged = judge_model(tflite.read(path), target)
+        judged = judge_model(model or tflite.read(path), target)
         note.text = str(judged.placement)
     if rules_only:
         return judged

@@ -34,6 +34,7 @@ def show_check(result: CheckResult, out: Console, show_finding: Callable[[Findin
     _shares(result, out)
     for number, row in enumerate(result.diagnoses, 1):
         _diagnosis(number, row, out)
+    _fixes(result, out)
     groups = by_reason(result.verdicts)
     _reasons(groups, result.verdicts, out)
     _partitions(result.partitions, out)
@@ -70,6 +71,27 @@ def _share_text(shares: Coverage) -> str:
     if shares.time is not None:
         parts.append(f"{percent(shares.time)} of the estimated time")
     return f"on the NPU {', '.join(parts)}"
+
+
+def _fixes(result: CheckResult, out: Console) -> None:
+    """The ledger of the fixes, and where the file is."""
+    fixes = result.fixes
+    if fixes is None:
+        return
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("fix", "places", "left the CPU", "won", "largest error", "exactness", ""):
+        table.add_column(column, overflow="fold")
+    for row in fixes.rows:
+        table.add_row(*map(escape, (
+            row.name, str(row.places), str(row.won), "" if row.won_ms is None else f"{row.won_ms:.3g} ms",
+            "" if row.largest_error_lsb is None else f"{row.largest_error_lsb} LSB", row.exactness,
+            "; ".join(row.undone) or row.says)))
+    if fixes.rows:
+        out.print(table)
+    times = "" if fixes.ms_before is None or fixes.ms_after is None else \
+        f", estimate {fixes.ms_before:.3g} -> {fixes.ms_after:.3g} ms"
+    out.print(f"[bold green]wrote[/] {escape(result.output)}: on the CPU {fixes.cpu_before} -> {fixes.cpu_after} nodes"
+              f"{times}; {escape(fixes.proof) or 'nothing was changed'}")
 
 
 def _diagnosis(number: int, row: DiagnosisRow, out: Console) -> None:

@@ -10,6 +10,7 @@ from vitrify.core.findings import Finding
 from vitrify.core.words import counted
 from vitrify.results.analysis import AnalysisRow
 from vitrify.results.explained import ExplanationRow, TargetRow
+from vitrify.results.fixes import FixOutcome
 from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
@@ -116,8 +117,9 @@ class CheckResult(Result):
     """Where each node of a model would run on a target, and what to do about what does not run on the NPU.
 
     ``kind`` is that of the file, ``form`` what was judged: ``as it is``, ``quantized`` with the samples given,
-    ``quantized on random values`` (where nodes run does not depend on the values) or ``compiled``. ``as_it_is`` are the
-    shares of a float file before that, ``judges`` who gave the verdicts.
+    ``quantized on random values`` (where nodes run does not depend on the values), ``fixed`` or ``compiled``.
+    ``as_it_is`` are the shares of the file before that, ``judges`` who gave the verdicts. ``output`` is the file that
+    fixing wrote, ``fixes`` what it did.
     """
 
     target: str = ""
@@ -131,6 +133,8 @@ class CheckResult(Result):
     partitions: list[PartitionRow] = []
     ledger: list[LedgerRow] = []
     estimate: Estimate | None = None
+    output: str = ""
+    fixes: FixOutcome | None = None
 
     def __str__(self) -> str:
         share = "unknown" if self.coverage.nodes is None else f"{self.coverage.nodes:.1%}"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Literal
 
 from vitrify.ir import Graph, Node, Tensor
 from vitrify.targets.placement import Crossing, Partition, Place
+
+_FOLDED: tuple[Place, int] = ("folded", -1)
 
 
 def partition(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, int] | None = None,
@@ -39,29 +42,32 @@ def partition(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, 
 
 def _runs(graph: Graph, places: Mapping[Node, Place], groups: Mapping[Node, int]) -> list[Node]:
     """Order the nodes so that as many as possible of one side and group follow each other."""
-    nodes = graph.nodes
-    waiting = {node: len(set(_producers(node))) for node in nodes}
-    ready = {node: None for node in nodes if waiting[node] == 0}
+    waiting = {node: len(set(_producers(node))) for node in graph}
+    ready: dict[tuple[Place, int], deque[Node]] = {}
     ordered: list[Node] = []
-    current: tuple[str, int] | None = None
+    current: tuple[Place, int] = ("folded", -1)
 
-    def key(node: Node) -> tuple[str, int]:
-        return places[node], groups.get(node, -1)
+    def enter(node: Node) -> None:
+        place = places[node]
+        ready.setdefault((place, -1 if place == "folded" else groups.get(node, -1)), deque()).append(node)
 
+    for node, count in waiting.items():
+        if count == 0:
+            enter(node)
     while ready:
-        node = next((n for n in ready if places[n] == "folded"), None) \
-            or next((n for n in ready if key(n) == current), None)
-        if node is None:
+        key = next((key for key in (_FOLDED, current) if key in ready), None)
+        if key is None:
             # A group may start only once; take the earliest group, and the CPU's nodes before it.
-            node = min(ready, key=lambda n: (places[n] == "npu", groups.get(n, -1)))
-        del ready[node]
+            key = min(ready, key=lambda key: (key[0] == "npu", key[1]))
+        node = ready[key].popleft()
+        if not ready[key]:
+            del ready[key]
         ordered.append(node)
-        if places[node] != "folded":
-            current = key(node)
+        current = current if key == _FOLDED else key
         for user in dict.fromkeys(user for tensor in node.outputs for user in tensor.users):
             waiting[user] -= 1
             if waiting[user] == 0:
-                ready[user] = None
+                enter(user)
     return ordered
 
 
