@@ -13,6 +13,7 @@ from vitrify.ir.graph import Array
 from vitrify.ops.window import Window
 from vitrify.passes.targets.catalogue import fix
 from vitrify.passes.targets.place import Place
+from vitrify.passes.targets.pools import averages, lowest_around
 from vitrify.passes.targets.weights import Weights, repeated, weights_of
 
 _LONGEST = 3
@@ -42,11 +43,23 @@ class _Along(NamedTuple):
         return self.wanted - self.extent - self.before
 
 
-@fix("long-strides", ops.Conv2D, mends=("ethos-u.stride",), cheaper=True,
-     says="lays the pixels of a block of one stride side by side as channels, and convolves with stride 1",
-     wins="the compiler unrolls a stride beyond 3 into one operation for each output position: 16x16 patches of "
-     "224x224 are 196 of them, ten times the time of one convolution")
-def convolution(place: Place) -> Tensor | None:
+@fix("long-strides", ops.Conv2D, ops.DepthwiseConv2D, ops.MaxPool2D, ops.AveragePool2D, mends=("ethos-u.stride",),
+     cheaper=True,
+     says="lays the pixels of a block of one stride side by side as channels, and convolves with stride 1; a depthwise "
+     "convolution or a pool steps by a divisor of its stride, and keeps every n-th row and column of that",
+     wins="the compiler leaves a stride beyond 3 to the CPU, or unrolls it into one operation for each output "
+     "position: 16x16 patches of 224x224 are 196 of them, more than ten times the time of one convolution")
+def long_strides(place: Place) -> Tensor | None:
+    """By operator."""
+    op = place.node.op
+    if isinstance(op, ops.Conv2D):
+        return _convolution(place)
+    if len(place.x.shape) != 4 or not place.is_static or max(op.stride_h, op.stride_w) <= _LONGEST:  # type: ignore[attr-defined]
+        return None
+    return averages(place) if isinstance(op, ops.AveragePool2D) else _in_steps(place)
+
+
+def _convolution(place: Place) -> Tensor | None:
     """A stride beyond 3, or patches side by side."""
     op, x = place.node.op, place.x
     assert isinstance(op, ops.Conv2D)
@@ -119,15 +132,10 @@ def _undilated(old: Weights, high: _Along, wide: _Along) -> Array:
     return data
 
 
-@fix("strides-in-steps", ops.DepthwiseConv2D, ops.MaxPool2D, mends=("ethos-u.stride",),
-     says="steps by a divisor of the stride that the NPU has, and keeps every n-th row and column of that",
-     wins="a depthwise convolution or pool that would be left to the CPU")
-def in_steps(place: Place) -> Tensor | None:
+def _in_steps(place: Place) -> Tensor | None:
     """A depthwise convolution or a maximum."""
     op, x = place.node.op, place.x
     assert isinstance(op, ops.DepthwiseConv2D | ops.MaxPool2D)
-    if len(x.shape) != 4 or not place.is_static:
-        return None
     windows = op.windows(place.node.input(1).shape) if isinstance(op, ops.DepthwiseConv2D) else op.windows
     axes = [_along(x.shape[i + 1], window, op.padding, place.output.shape[i + 1]) for i, window in enumerate(windows)]
     steps = [max(d for d in range(1, _LONGEST + 1) if a.window.stride % d == 0) for a in axes]
@@ -142,14 +150,3 @@ def in_steps(place: Place) -> Tensor | None:
     skips = [a.window.stride // step for a, step in zip(axes, steps, strict=True)]
     return place.steps(y, (0, 0, 0, 0), (y.shape[0], *((a.results - 1) * skip + 1 for a, skip in
                                                        zip(axes, skips, strict=True)), y.shape[3]), (1, *skips, 1))
-
-
-def lowest_around(place: Place, x: Tensor, amounts: list[tuple[int, int]]) -> Tensor:
-    """The smallest step around ``x``, which no maximum sees."""
-    if not any(map(any, amounts)):
-        return x
-    kind = x.dtype.numpy
-    assert kind is not None
-    lowest = place.constant(np.array([np.iinfo(kind).min], kind), x.quantization, "lowest")
-    table = place.constant(np.array([(0, 0), *amounts, (0, 0)], np.int32), what="padding")
-    return place.add(ops.PadV2(), [x, table, lowest])

@@ -6,11 +6,12 @@ from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
+import numpy as np
+
 from vitrify import ops
 from vitrify.ir import Tensor
 from vitrify.ops.window import Window
 from vitrify.passes.targets.catalogue import fix
-from vitrify.passes.targets.long_strides import lowest_around
 from vitrify.passes.targets.place import Place
 
 _HEIGHT = 256
@@ -25,9 +26,16 @@ class _Region(NamedTuple):
     results: int
 
 
-@fix("large-pools", ops.AveragePool2D, mends=("ethos-u.pool-window", "ethos-u.stride"),
-     says="takes the averages at each border apart, where fewer pixels are seen, each without padding",
-     wins="a padded average beyond 8x8 that would be left to the CPU")
+@fix("large-pools", ops.AveragePool2D, ops.MaxPool2D, mends=("ethos-u.pool-window",),
+     says="takes the averages at each border apart, where fewer pixels are seen, each without padding; takes a maximum "
+     "along columns first, then along the rows of what is left",
+     wins="a padded average beyond 8x8, or a maximum over more than 256 rows or 65536 pixels, that would be left to "
+     "the CPU")
+def large_pools(place: Place) -> Tensor | None:
+    """By operator."""
+    return averages(place) if isinstance(place.node.op, ops.AveragePool2D) else _maxima(place)
+
+
 def averages(place: Place) -> Tensor | None:
     """One pool for each size of window that the padding leaves."""
     op, x = place.node.op, place.x
@@ -63,10 +71,7 @@ def _average(place: Place, op: ops.AveragePool2D, row: _Region, column: _Region)
     return place.add(pool, [part], place.output)
 
 
-@fix("large-maxima", ops.MaxPool2D, mends=("ethos-u.pool-window",),
-     says="takes the maximum along the columns of parts first, then along the rows of what is left",
-     wins="a maximum over more than 256 rows or 65536 pixels that would be left to the CPU")
-def maxima(place: Place) -> Tensor | None:
+def _maxima(place: Place) -> Tensor | None:
     """Rows, then columns; a window beyond 256 rows only where it covers them all."""
     op, x = place.node.op, place.x
     assert isinstance(op, ops.MaxPool2D)
@@ -87,3 +92,14 @@ def maxima(place: Place) -> Tensor | None:
              for begin in range(0, place.count(-(-rows // _HEIGHT)) * _HEIGHT, _HEIGHT)]
     joined = place.concat(parts, 1)
     return place.add(replace(whole, filter_height=len(parts), stride_h=1), [joined], place.output)
+
+
+def lowest_around(place: Place, x: Tensor, amounts: list[tuple[int, int]]) -> Tensor:
+    """The smallest step around ``x``, which no maximum sees."""
+    if not any(map(any, amounts)):
+        return x
+    kind = x.dtype.numpy
+    assert kind is not None
+    lowest = place.constant(np.array([np.iinfo(kind).min], kind), x.quantization, "lowest")
+    table = place.constant(np.array([(0, 0), *amounts, (0, 0)], np.int32), what="padding")
+    return place.add(ops.PadV2(), [x, table, lowest])

@@ -56,7 +56,8 @@ def repeat(place: Place, x: Tensor, axis: int, times: int) -> Tensor:
     return place.reshape(joined, (*x.shape[:axis], x.shape[axis] * times, *x.shape[axis + 1:]))
 
 
-@fix("bilinear-products", ops.ResizeBilinear, mends=("ethos-u.resize-factor",), exactness=Exactness.APPROXIMATE,
+@fix("bilinear-products", ops.ResizeBilinear, mends=("ethos-u.resize-factor", "ethos-u.resize-power"),
+     exactness=Exactness.APPROXIMATE,
      says="interpolates along height, then along width, by products with constant 8-bit weights",
      wins="a resize that would be left to the CPU, two crossings of a large tensor, for up to two steps of error")
 def bilinear(place: Place) -> Tensor | None:

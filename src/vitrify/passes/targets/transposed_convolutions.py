@@ -14,8 +14,10 @@ from vitrify.passes.targets.place import Place
 from vitrify.passes.targets.weights import Weights, repeated, weights_of
 
 
-@fix("transposed-strides", ops.TransposeConv,
-     mends=("ethos-u.transpose-conv-stride", "ethos-u.transpose-conv-shape"),
+@fix("transposed-shape", ops.TransposeConv, mends=("ethos-u.transpose-conv-shape",),
+     says="does as 'transposed-strides', and takes the wanted part",
+     wins="an up-sampling that would be left to the CPU")
+@fix("transposed-strides", ops.TransposeConv, mends=("ethos-u.transpose-conv-stride",),
      says="computes the pixels between two input pixels as channels of one convolution, and lays them out",
      wins="an up-sampling that would be left to the CPU; sums the same products")
 def transposed(place: Place) -> Tensor | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from vitrify.core.errors import VitrifyError
 from vitrify.ir import Graph, Model, Node
+from vitrify.passes.snapshot import Snapshot
 from vitrify.passes.targets import Fix, Place, TooManyPartsError
 from vitrify.targets import Target
 from vitrify.targets.placement import Reason
@@ -86,7 +87,11 @@ def _by_operator(fixes: Sequence[Fix]) -> dict[str, list[Fix]]:
 
 def _swept(model: Model, one: Fix, target: Target) -> list[Applied]:
     assert one.sweep is not None
+    before, broken = Snapshot(model), len(reasons(model.main, target))
     changes = one.sweep(model)
+    if changes and len(reasons(model.main, target)) > broken:
+        before.restore()
+        return []
     return [Applied(fix=one, node="", operator="", origin="", outputs=(), codes=one.mends, made=())] if changes else []
 
 

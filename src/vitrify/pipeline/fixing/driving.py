@@ -67,6 +67,7 @@ class _Fixing:
         self.undone: dict[str, list[str]] = {}
         self.applied: list[Applied] = []
         self.errors: dict[str, int] = {}
+        self.won: dict[Key, float] = {}
         self.before: Placement = place(model.main, target)
         self.outcome = FixOutcome(target=target.name, nodes_before=self.before.coverage.nodes,
                                   macs_before=self.before.coverage.macs, cpu_before=self.before.count("cpu"))
@@ -228,9 +229,8 @@ class _Fixing:
         out.left = [LeftRow(node=v.node, operator=v.operator, codes=[r.code for r in v.rules],
                             headline=v.rules[0].headline if v.rules else "")
                     for v in after.verdicts if v.placement == "cpu"]
-        won: dict[Key, float] = getattr(self, "won", {})
         for one in self.fixes:
-            row = self._row(one, won)
+            row = self._row(one)
             if row.places or row.undone:
                 out.rows.append(row)
             if row.places and ledger is not None:
@@ -242,9 +242,9 @@ class _Fixing:
             out.proof = self.undone[""][0]
         return out
 
-    def _row(self, one: Fix, won: dict[Key, float]) -> FixRow:
+    def _row(self, one: Fix) -> FixRow:
         mine = [place for place in self.applied if place.fix is one]
-        times = [won[place.key] for place in mine if place.key in won]
+        times = [self.won[place.key] for place in mine if place.key in self.won and place.node]
         return FixRow(
             name=one.name, says=one.says, exactness=one.exactness.value, places=len(mine),
             won=sum(bool(place.codes) for place in mine), won_ms=sum(times) if times else None,

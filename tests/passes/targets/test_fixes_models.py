@@ -1,0 +1,163 @@
+"""Whole models through ``fix_model``: what a sweep mends, what the compiler says, and what is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from quantized_maker import Maker, given, largest_difference, on_cpu, run
+
+from vitrify import ops, tflite
+from vitrify.core.errors import UsageError
+from vitrify.ir import DType, Exactness, Model, Quantization, Tensor
+from vitrify.passes.targets import catalogue, find
+from vitrify.pipeline.fixing import fix_model
+from vitrify.targets.rules import rules_of
+
+SAME, VALID = ops.Padding.SAME, ops.Padding.VALID
+
+
+def patches() -> Model:
+    """The patch embedding of a vision transformer."""
+    m = Maker()
+    x = m.input(1, 224, 224, 3)
+    op = ops.Conv2D(padding=VALID, stride_h=16, stride_w=16)
+    return m.model(m.op(op, x, *m.weights(192, 16, 16, 3, x=x), scale=0.04))
+
+
+def transposed_layers() -> Model:
+    """Channels first outside of each convolution, and a constant added in between."""
+    m = Maker()
+    x = m.op(ops.Transpose(), m.input(1, 3, 16, 16), m.ints(0, 2, 3, 1))
+    x = m.op(ops.Conv2D(padding=SAME, stride_h=1, stride_w=1), x, *m.weights(8, 3, 3, 3, x=x))
+    x = m.op(ops.Transpose(), x, m.ints(0, 3, 1, 2))
+    added = m.const(m.random.integers(-128, 128, (1, 8, 1, 1)), np.int8, Quantization.per_tensor(0.02, 3))
+    x = m.op(ops.Transpose(), m.op(ops.Add(), x, added), m.ints(0, 2, 3, 1))
+    return m.model(m.op(ops.Conv2D(padding=SAME, stride_h=1, stride_w=1), x, *m.weights(4, 3, 3, 8, x=x)))
+
+
+def float_ends() -> Model:
+    m = Maker()
+    real = Tensor("real", DType.FLOAT32, (1, 8, 8, 3))
+    m.graph.inputs.append(real)
+    x = m.op(ops.Quantize(), real, dtype=DType.INT8)
+    y = m.op(ops.Conv2D(padding=SAME, stride_h=1, stride_w=1), x, *m.weights(4, 3, 3, 3, x=x))
+    return m.model(m.op(ops.Dequantize(), y, dtype=DType.FLOAT32))
+
+
+def computed_shape() -> Model:
+    """The batch of a Flatten, computed from the input's shape; the file calls it free."""
+    m = Maker()
+    x = m.input(1, 4, 4, 3)
+    x.shape_signature = (-1, 4, 4, 3)
+    x = m.op(ops.Relu(), x)
+    x.shape_signature = (-1, 4, 4, 3)
+    shape = m.op(ops.Shape(out_type=2), x)
+    batch = m.op(ops.StridedSlice(shrink_axis_mask=1), shape, m.ints(0), m.ints(1), m.ints(1))
+    wanted = m.op(ops.Pack(values_count=2), batch, m.const(np.int32(48)))
+    flat = Tensor("flat", DType.INT8, (1, 48), quantization=m.steps())
+    m.graph.add(ops.Reshape(), [x, wanted], [flat], name="flat")
+    return m.model(m.op(ops.Relu(), flat))
+
+
+def free_dimension() -> Model:
+    m = Maker()
+    x = m.input(1, 8, 8, 3)
+    y = m.op(ops.Conv2D(padding=SAME, stride_h=1, stride_w=1), x, *m.weights(4, 3, 3, 3, x=x))
+    x.shape_signature, y.shape_signature = (-1, -1, 8, 3), (-1, -1, 8, 4)
+    return m.model(y)
+
+
+def test_patches_win_five_times_and_lose_nothing() -> None:
+    model = patches()
+    outcome = fix_model(model, "imx93")
+    (row,) = outcome.rows
+    assert (row.name, row.places, row.largest_error_lsb, outcome.largest_error_lsb) == ("long-strides", 1, 0, 0)
+    assert outcome.ms_before is not None
+    assert outcome.ms_after is not None
+    assert outcome.ms_before > 5 * outcome.ms_after
+    assert "reference kernels" in outcome.proof
+
+
+def test_transposes_between_layers_vanish(tmp_path: Path) -> None:
+    model = transposed_layers()
+    batches = given(model)
+    before = run(model, tmp_path / "before.tflite", batches)
+    outcome = fix_model(model, "imx93", compiler=False)
+    assert outcome.changed
+    assert model.main.count(ops.Transpose) == 1
+    assert largest_difference(before, run(model, tmp_path / "after.tflite", batches)) == 0
+
+
+ENDS: dict[str, tuple[Callable[[], Model], str]] = {
+    "float_ends": (float_ends, "integer-ends"),
+    "computed_shape": (computed_shape, "constant-shapes"),
+    "free_dimension": (free_dimension, "static-shapes"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_models_leave_the_cpu(name: str) -> None:
+    build, fix = ENDS[name]
+    model = build()
+    assert on_cpu(model)
+    outcome = fix_model(model, "imx93", compiler=False)
+    assert not on_cpu(model), [row.name for row in outcome.rows]
+    assert fix in [row.name for row in outcome.rows]
+    assert outcome.largest_error_lsb == 0
+    assert outcome.cpu_after == 0
+    assert outcome.nodes_after == 1.0
+
+
+def test_inexact_fixes_wait_to_be_named() -> None:
+    def build() -> Model:
+        m = Maker()
+        return m.model(m.op(ops.ResizeBilinear(align_corners=True), m.input(1, 6, 6, 4), m.ints(12, 12)))
+
+    plain = fix_model(build(), "imx93", compiler=False)
+    assert not plain.changed
+    assert [left.operator for left in plain.left] == ["RESIZE_BILINEAR"]
+    named = fix_model(build(), "imx93", names=["bilinear-products"], compiler=False)
+    assert named.cpu_after == 0
+    assert named.largest_error_lsb is not None
+    assert 0 < named.largest_error_lsb <= 2
+
+
+def test_what_fails_its_class_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fix that says it is exact and is not."""
+    import msgspec
+
+    from vitrify.pipeline.fixing import driving
+
+    liar = msgspec.structs.replace(find(["bilinear-products"])[0], exactness=Exactness.EXACT, largest_lsb=0)
+    monkeypatch.setattr(driving, "find", lambda names: (liar,))
+    m = Maker()
+    model = m.model(m.op(ops.ResizeBilinear(align_corners=True), m.input(1, 6, 6, 4), m.ints(12, 12)))
+    before = tflite.to_bytes(model)
+    outcome = fix_model(model, "imx93", only=["x"], compiler=False)
+    assert not outcome.changed
+    assert outcome.rows[0].undone
+    assert tflite.to_bytes(model) == before
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(UsageError, match="there is no fix 'faster'"):
+        find(["faster"])
+
+
+def test_every_name_in_a_rule_is_a_fix_of_it() -> None:
+    known = {one.name: one for one in catalogue()}
+    for rule in rules_of("ethos_u"):
+        if rule.fix:
+            assert rule.code in known[rule.fix].mends, f"{rule.code} names '{rule.fix}'"
+
+
+def test_every_code_that_a_fix_mends_is_a_rule() -> None:
+    codes = {rule.code for rule in rules_of("ethos_u")}
+    for one in catalogue():
+        assert one.says, one.name
+        assert one.wins, one.name
+        assert one.mends or one.cheaper, one.name
+        assert set(one.mends) <= codes, one.name
