@@ -22,7 +22,7 @@ def _computed(node: Node) -> bool:
 
 
 @rule("ethos-u.matmul-type", operators=_KINDS, cores=SMALL, says="products of two computed values are of int8",
-      why="the compiler makes them of int8 products and sums", source=REPORT, fix="matmuls")
+      why="the compiler makes them of int8 products and sums", source=REPORT, fix="int8-matmuls")
 def matmul_type(node: Node, variant: Variant) -> Iterator[Breach]:
     """Other types."""
     x = feature(node)
@@ -63,7 +63,7 @@ def _lstm_rule(code: str, places: range, wanted: bool, says: str, found: str) ->
             yield Breach(found, {}, "cells written out: vitrify quantize does so")
 
     rule(code, operators=["UNIDIRECTIONAL_SEQUENCE_LSTM"], says=says, why="the compiler makes the plain form only",
-         source=REPORT, fix="recurrent-steps")(check)
+         source=REPORT)(check)
 
 
 for _code, _row in _LSTM.items():

@@ -100,7 +100,7 @@ def largest(node: Node, variant: Variant) -> Iterator[Breach]:
 
 @rule("ethos-u.resize-power", operators=["RESIZE_BILINEAR"], cores=[U85],
       says="a bilinear factor is a power of two", why="its fractions must be exact in binary", source=REPORT,
-      fix="resizes")
+      fix="bilinear-products")
 def power(node: Node, variant: Variant) -> Iterator[Breach]:
     """Factors that are no power of two."""
     found, op = _extents(node), node.op
