@@ -27,7 +27,6 @@ from sections import put_section
 
 from vitrify import runtimes
 from vitrify.runtimes.litert import LiteRT
-from vitrify.runtimes.litert.runtime import recorded_interface
 
 Array = np.ndarray[Any, np.dtype[Any]]
 WORK = CACHE / "quality" / "heads"
@@ -145,11 +144,10 @@ def compare(name: str, head: Head) -> Row:
           work / "calibration.npy", work / "peer.tflite"])
     samples = [{entered: picture[None]} for picture in others]
     with runtimes.open(work / "float.tflite", kernels="optimized", seconds=SECONDS) as opened:
-        expected = [next(iter(opened.run(s).values())) for s in samples]
+        expected, interface = [next(iter(opened.run(s).values())) for s in samples], opened.interface
     with runtimes.open(work / "ours.tflite", kernels="optimized", seconds=SECONDS) as opened:
         ours = [next(iter(opened.run(s).values())) for s in samples]
-    with LiteRT(work / "peer.tflite", kernels="optimized", seconds=SECONDS,
-                interface=recorded_interface(work / "float.tflite")) as opened:
+    with LiteRT(work / "peer.tflite", kernels="optimized", seconds=SECONDS, interface=interface) as opened:
         theirs = [next(iter(opened.run(s).values())) for s in samples]
     row = _row(name, head, np.concatenate(expected), np.concatenate(ours), np.concatenate(theirs), _wide(work))
     (WORK / f"{name}.json").write_text(json.dumps(asdict(row)))

@@ -119,11 +119,13 @@ class _Planner:
         self.statistics = statistics
         self.names = keys(graph)
         self._natural = natural_ranges(graph, statistics, recipe, wide, known)
-        self._narrowed = _narrowed(self._natural)
+        # what 16 bits hold to the last value is cut to 8 as the calibrator has it
+        self._narrowed = _narrowed(natural_ranges(graph, statistics, recipe, known=known) if wide else self._natural)
+        self._known = known
         self._wide_inputs = frozenset(graph.inputs) if recipe.input_type == "int16" else frozenset()
 
     def plan(self) -> Plan:
-        for tensor, found in self._natural.items():
+        for tensor in self._natural:
             wide = tensor.producer in self.wide or tensor in self._wide_inputs
             fixed = fixed_output(tensor.producer, wide) if tensor.producer is not None else None
             self.groups.add(tensor, self._with_headroom(tensor) if wide else self._narrowed[tensor],
