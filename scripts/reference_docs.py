@@ -19,6 +19,7 @@ import vitrify
 from vitrify import ops, results
 from vitrify.ir import LedgerEntry
 from vitrify.passes import base, tables
+from vitrify.passes.targets import catalogue
 from vitrify.targets import load, names
 
 
@@ -89,6 +90,27 @@ def passes_page() -> Iterator[str]:
     yield f"Every run of a pass adds a line to the ledger: {', '.join(LedgerEntry.__struct_fields__)}.\n"
 
 
+def fixes_page() -> Iterator[str]:
+    """Yield what each fix of integer models does, wins and mends."""
+    yield "# Fixes\n"
+    yield ("`vitrify check --fix` rewrites an integer model so that more of it runs on the NPU. Each fix is proved: "
+           "the model runs before and after in LiteRT's reference kernels on the same values, and a place that differs by "
+           "more than its class allows is put back. Exact fixes run by default, others when they are named.\n")
+    for one in catalogue():
+        allowed = {0: "bit for bit", None: "an approximation, its error is measured"}.get(
+            one.largest_lsb, f"off by {one.largest_lsb} step at most")
+        yield f"## {one.name}\n\n{_sentence(one.says)} Wins: {one.wins}.\n"
+        yield f"- exactness: {allowed}{'' if one.by_default else '; by name only'}"
+        yield f"- operators: {', '.join(sorted(one.operators)) or 'the whole model'}"
+        mended = ", ".join(f"`{code}`" for code in one.mends)
+        also = "wherever it makes the model cheaper" if one.cheaper else ""
+        yield f"- mends: {', and '.join(part for part in (mended, also) if part)}\n"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def targets_page() -> Iterator[str]:
     """Yield the facts of each target with their sources."""
     yield "# Targets\n"
@@ -104,7 +126,7 @@ def main() -> None:
     """Write all pages."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for page in (commands_page, python_page, json_page, operators_page, passes_page, targets_page):
+    for page in (commands_page, python_page, json_page, operators_page, passes_page, fixes_page, targets_page):
         text = "\n".join(page())
         (folder / f"{page.__name__.removesuffix('_page')}.md").write_text(text + "\n")
 

@@ -59,7 +59,7 @@ def extent(node: Node, variant: Variant) -> Iterator[Breach]:
 
 @rule("ethos-u.mean-elements", operators=["MEAN"],
       says="a mean is over 2^24 values of int8 at most, 2^23 of uint8, 2^16 of int16",
-      why="the accumulator holds 32 bits", source=REPORT, fix="large-means")
+      why="the accumulator holds 32 bits", source=REPORT)
 def elements(node: Node, variant: Variant) -> Iterator[Breach]:
     """Means over too many values."""
     found, x = _reduced(node), feature(node)
