@@ -16,6 +16,7 @@ from vitrify.core.errors import ModelError
 from vitrify.ir import DType, Model, Tensor
 from vitrify.passes import optimize
 from vitrify.quant import quantize
+from vitrify.quant.recipe import parse_recipe
 
 Array = np.ndarray[Any, np.dtype[Any]]
 EPSILON = 1e-10
@@ -122,6 +123,15 @@ def test_divisors_near_zero_are_told(divisor: Callable[[Net, Tensor], Tensor], c
     (wanted,), (found,) = run(model, sample, "fast").values(), run(result.model, sample).values()
     if not codes:
         assert np.abs(found - wanted).max() < 0.03      # a few steps of 1/128
+        return
+    (told,) = result.findings
+    assert re.match(r"1/sqrt\('.*'\) is rough in int8: it goes down to [\de.-]+, \d\.\d of the 255 steps up to ",
+                    told.headline)
+    advised = parse_recipe(told.help.partition("in the recipe: ")[2].partition(";")[0])
+    again = quantize(model, statistics_of(model, tmp_path, advised), advised)
+    assert not again.findings
+    (finer,) = run(again.model, sample).values()
+    assert np.abs(finer - wanted).max() < np.abs(found - wanted).max()
 
 
 def net_abs(net: Net, x: Tensor, by: float) -> Tensor:

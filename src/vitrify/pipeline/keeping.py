@@ -18,7 +18,8 @@ from vitrify.pipeline.steps import COMPILABLE, INTEGER_KINDS, import_findings, i
 from vitrify.results import LedgerRow
 
 UNUSED = Finding(code="quant.samples-unused", severity=Severity.INFO,
-                 headline="the samples are not used for calibration: the file brings its own scales")
+                 headline="the samples are not used for calibration: the file brings its own scales",
+                 why="they are kept as they are; `vitrify verify` compares it with its source on samples")
 
 
 def brings_scales(path: Path) -> bool:

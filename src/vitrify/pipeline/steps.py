@@ -217,6 +217,7 @@ def quantize_model(model: Model, statistics: Statistics, recipe: Recipe) -> Quan
     from vitrify.core.errors import UnsupportedError
     from vitrify.data.preprocess import remember
     from vitrify.quant import quantize
+    from vitrify.quant.recipe import override_line
     from vitrify.tflite import float_operators
 
     result = quantize(model, statistics, recipe)
@@ -224,7 +225,10 @@ def quantize_model(model: Model, statistics: Statistics, recipe: Recipe) -> Quan
             if node.name not in result.islands]
     if left:
         raise UnsupportedError([Finding(code="quant.float", where=f"node '{node.name}'",
-                                        headline=f"{node.op.kind} '{node.name}' stays float") for node in left])
+                                        headline=f"{node.op.kind} '{node.name}' stays float",
+                                        why="a full-integer model holds no float operator but those of the recipe",
+                                        help="to keep it so, say in the recipe: " + override_line(
+                                            nodes=[node.name], activations="float")) for node in left])
     if statistics.declared is not None:
         remember(result.model, statistics.declared)
     return replace(result, findings=(*statistics.notes, *result.findings))

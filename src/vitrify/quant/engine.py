@@ -39,7 +39,7 @@ from vitrify.quant.outputs.unjoining import unjoin_cuts
 from vitrify.quant.overruling import overruled
 from vitrify.quant.planning import Plan, natural_ranges, plan
 from vitrify.quant.reach import reach_findings
-from vitrify.quant.recipe import Recipe
+from vitrify.quant.recipe import Recipe, override_line
 from vitrify.quant.rules import roles, rule_of, touches_reals
 from vitrify.quant.selecting import selected, settled
 from vitrify.quant.weights.winning import weights_won
@@ -47,7 +47,7 @@ from vitrify.quant.weights.winning import weights_won
 SHOWN = 20
 """How many nodes of one operator a refusal names."""
 
-ISLAND = 'to keep it in float, say so in the recipe: [[overrides]] operator = "{}", activations = "float"'
+ISLAND = "to keep it in float, say so in the recipe: "
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,9 @@ def refuse_unquantizable(model: Model, recipe: Recipe = Recipe()) -> None:
     findings = [found for kind, nodes in missing.items() for found in _without_form(kind, nodes)]
     if len(model.graphs) > 1:
         findings.append(Finding(code="quant.graphs", headline=f"the model has {len(model.graphs)} graphs, full-integer "
-                                "quantization takes 1", why="control flow and stored state have no int8 form here"))
+                                "quantization takes 1", why="control flow and stored state have no int8 form here",
+                                help="convert the ONNX or PyTorch model that this one was made from: its loops and "
+                                     "branches are written out"))
     findings += [_running_weights(n) for n in graph if _has_running_weights(n) and n not in islands]
     if findings:
         raise UnsupportedError(findings)
@@ -203,6 +205,7 @@ def refuse_quantized(graph: Graph) -> None:
     if quantized or integers:
         where = f"node '{quantized[0].name}'" if quantized else f"tensor '{integers[0].name}'"
         raise ModelError(Finding(code="quant.quantized", where=where,
+                                 why="its values are rounded to steps already; rounding them anew only loses",
                                  help="give the float model that this one was made from",
                                  headline=f"the model is quantized already: {len(integers)} tensors have a scale"))
 
@@ -226,7 +229,8 @@ def _missing(kind: str, nodes: Sequence[Node]) -> Finding:
     return Finding(code="quant.no_int8", headline=f"{len(nodes)} x {kind} would stay in float: it has no int8 kernel",
                    where=f"nodes {names}" + (f"; in the source {', '.join(sources)}" if sources else ""),
                    why=f"it {problem}" if problem else FORM if steps(nodes[0]) else
-                   "a full-integer model holds no float operator", help=ISLAND.format(kind))
+                   "a full-integer model holds no float operator", help=ISLAND + override_line(
+                       operator=kind, activations="float"))
 
 
 def _has_running_weights(node: Node) -> bool:
@@ -237,7 +241,9 @@ def _has_running_weights(node: Node) -> bool:
 
 def _running_weights(node: Node) -> Finding:
     return Finding(code="quant.weights", where=f"node '{node.name}'",
-                   headline=f"{node.op.kind} '{node.name}' computes its weights at run time; int8 needs constants")
+                   headline=f"{node.op.kind} '{node.name}' computes its weights at run time; int8 needs constants",
+                   why="weights have a scale for each channel, and rounded sums beside them",
+                   help=ISLAND + override_line(nodes=[node.name], activations="float"))
 
 
 def _check_statistics(graph: Graph, statistics: Statistics, recipe: Recipe) -> None:

@@ -11,8 +11,9 @@ from vitrify.ops import Div, Log, Reshape, Rsqrt, Slice, Split, SplitV, Squeeze,
 from vitrify.quant.calibration.observe import keys
 from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.forms.norms import norms
+from vitrify.quant.forms.wide import wide_nodes
 from vitrify.quant.planning import natural_ranges
-from vitrify.quant.recipe import Recipe
+from vitrify.quant.recipe import Recipe, override_line
 from vitrify.quant.rules import is_real
 from vitrify.quant.scales import LEVELS, levels_left
 
@@ -32,6 +33,8 @@ def reach_findings(graph: Graph, statistics: Statistics, recipe: Recipe,
     found = input_findings(graph, statistics, keys(graph), recipe.split_levels)
     if graph.nodes_of(Div, Rsqrt):
         fine = {norm.root for norm in norms(graph)} if recipe.norms == "int16" else set[Node]()
+        wide = wide_nodes(graph, recipe, statistics)
+        fine |= {node for node in graph.nodes_of(Rsqrt) if node in wide and node.input(0).producer in wide}
         found += divisor_findings(graph, natural_ranges(graph, statistics, recipe), kept | fine)
     return found
 
@@ -62,11 +65,26 @@ def divisor_of(node: Node, ranges: Mapping[Tensor, Range]) -> Iterator[Finding]:
             yield Finding(code="quant.division", where=where, headline=f"the divisor {spans}",
                           why="the integer kernels of DIV end the run when a divisor is 0",
                           help="divide by what is never below 0, as the result of ABS, EXP or RELU, or keep the "
-                               f"division in float: [[overrides]] name = \"{node.name}\", activations = \"float\"")
+                               "division in float, in the recipe: " + override_line(nodes=[node.name],
+                                                                                  activations="float"))
         return
-    yield Finding(code="quant.reciprocal", severity=Severity.WARNING, where=where, headline=f"the divisor {spans}",
-                  why="what is divided by so few steps is rough in int8",
-                  help="leave silent or empty samples out of the calibration data")
+    if isinstance(node.op, Rsqrt):
+        yield _rough_root(node, divisor, found, nearest, step)
+
+
+def _rough_root(node: Node, divisor: Tensor, found: Range, nearest: float, step: float) -> Finding:
+    """Tell of a root of values so small that a step more or less changes the answer."""
+    steps = nearest / step if step else 0.0
+    off = f"up to {1 - (steps / (steps + 0.5)) ** 0.5:.0%} off" if steps >= 1 else "any size"
+    maker = divisor.producer
+    names = [*([maker.name] if maker is not None else []), node.name]
+    return Finding(
+        code="quant.reciprocal", severity=Severity.WARNING, where=f"node '{node.name}', source {node.origin}",
+        headline=f"1/sqrt('{divisor.name}') is rough in int8: it goes down to {nearest:.3g}, {steps:.1f} of the "
+                 f"{LEVELS - 1} steps up to {max(abs(found.low), abs(found.high)):.3g}; {DIVISOR_STEPS} are asked",
+        why=f"rounded to whole steps of {step:.3g}, the smallest values give answers that are {off}",
+        help="compute it in 16 bits, in the recipe: " + override_line(nodes=names, activations="int16") + "; or leave "
+             "silent and empty samples out of the data, if real use has none")
 
 
 def input_findings(graph: Graph, statistics: Statistics, names: Mapping[Tensor, str], levels: int) -> list[Finding]:

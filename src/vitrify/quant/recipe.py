@@ -249,6 +249,11 @@ def save_recipe(recipe: Recipe, path: Path | str) -> None:
     write_atomically(path, format_recipe(recipe).encode(errors="backslashreplace"))
 
 
+def override_line(**given: object) -> str:
+    """One override as a line of a recipe, for messages: what they tell to write works as it stands."""
+    return f"overrides = [{{{', '.join(f'{key} = {_toml(value)}' for key, value in given.items())}}}]"
+
+
 def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()

@@ -46,7 +46,8 @@ class Islands:
         return [Finding(code="quant.islands", severity=Severity.WARNING,
                         headline=f"{len(self.nodes)} operator{'s stay' if len(self.nodes) > 1 else ' stays'} in float",
                         where=f"nodes {names}{more}" + (f"; in the source {', '.join(sources)}" if sources else ""),
-                        why="the recipe keeps them so; no NPU takes them, and each island costs two conversions")]
+                        why="the recipe keeps them so; no NPU takes them, and each island costs two conversions",
+                        help="leave their override out of the recipe to quantize them")]
 
 
 def island_nodes(graph: Graph, recipe: Recipe) -> set[Node]:

@@ -15,6 +15,7 @@ from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.outputs.joins import whole_range
 from vitrify.quant.outputs.tails import Tail
 from vitrify.quant.planning import stands_for_infinity
+from vitrify.quant.recipe import override_line
 from vitrify.quant.rules import is_real
 from vitrify.quant.scales import LEVELS, levels_left
 
@@ -140,8 +141,8 @@ def conflict_findings(conflicts: Sequence[Conflict]) -> list[Finding]:
                              f"{'has' if len(left) == 1 else 'have'} few levels, the poorest "
                              f"{max(1, round(left[0].levels))} of {LEVELS}",
                     why="what is joined shares one scale",
-                    help="an [[overrides]] table of the recipe with activations = \"int16\" for these operators keeps "
-                         "them finer")]
+                    help="in the recipe, this keeps the poorest finer: " + override_line(nodes=[left[0].node],
+                                                                                       activations="int16"))]
 
 
 def constant_findings(graph: Graph, ranges: Mapping[Tensor, Range]) -> list[Finding]:
