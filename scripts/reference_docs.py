@@ -94,8 +94,8 @@ def fixes_page() -> Iterator[str]:
     """Yield what each fix of integer models does, wins and mends."""
     yield "# Fixes\n"
     yield ("`vitrify check --fix` rewrites an integer model so that more of it runs on the NPU. Each fix is proved: "
-           "the model runs before and after in LiteRT's reference kernels on the same values, and a place that differs by "
-           "more than its class allows is put back. Exact fixes run by default, others when they are named.\n")
+           "the model runs before and after in LiteRT's reference kernels on the same values, and a place that differs "
+           "by more than its class allows is put back. Exact fixes run by default, others when they are named.\n")
     for one in catalogue():
         allowed = {0: "bit for bit", None: "an approximation, its error is measured"}.get(
             one.largest_lsb, f"off by {one.largest_lsb} step at most")
