@@ -56,12 +56,13 @@ def quantize_enough(model: Model, path: Path, statistics: Statistics, recipe: Re
     Raises:
         VitrifyError: as ``quantize_model``.
     """
-    if recipe.trials and not data.random:
+    if recipe.trials != "none" and not data.random:
         from vitrify.pipeline.trying import tried
 
         recipe, line = tried(model, path, statistics, recipe, data)
-        made, recipe = quantize_enough(model, path, statistics, msgspec.structs.replace(recipe, trials=False), data)
-        made.ledger.add(line)
+        made, recipe = quantize_enough(model, path, statistics, msgspec.structs.replace(recipe, trials="none"), data)
+        if line is not None:
+            made.ledger.add(line)
         return made, recipe
     result = quantize_model(model, statistics, recipe)
     if data.random and recipe.least_db:

@@ -12,11 +12,11 @@ Effort = Literal["fast", "balanced", "best"]
 
 EFFORTS: dict[Effort, dict[str, Any]] = {
     "fast": {"rounding": "nearest", "rounding_inputs": 200, "weight_clipping": False, "equalize": False,
-             "trials": False},
+             "trials": "none"},
     "balanced": {"rounding": "compensated", "rounding_inputs": 200, "weight_clipping": True, "equalize": False,
-                 "trials": False},
+                 "trials": "ranges"},
     "best": {"rounding": "compensated", "rounding_inputs": 1200, "weight_clipping": True, "equalize": True,
-             "trials": True},
+             "trials": "all"},
 }
 """Recipe keys by effort. What a recipe says itself comes before."""
 
@@ -25,7 +25,7 @@ SAYS: dict[str, str] = {
     "rounding_inputs": "layers with up to so many inputs for an output are rounded so, others to the nearest",
     "weight_clipping": "scales of weights with the least error",
     "equalize": "channels scaled against each other, exactly in float",
-    "trials": "calibrators and roundings compared on the calibration samples, the best taken",
+    "trials": "calibrators, at `all` roundings too, compared on the calibration samples, the best taken",
 }
 """What each of those keys does, in a few words."""
 

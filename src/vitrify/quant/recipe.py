@@ -19,6 +19,7 @@ IoType = Literal["int8", "uint8", "int16", "float32"]
 Weights = Literal["per-axis", "per-tensor"]
 Rounding = Literal["nearest", "compensated", "learned"]
 Activations = Literal["int8", "int16"]
+Trials = Literal["none", "ranges", "all"]
 
 
 MOST_DB = 100.0
@@ -119,8 +120,9 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rounding_inputs: layers with more inputs for each output are rounded to the nearest: others would take long.
     weight_clipping: search the scale of each channel's weights for the least error, cutting a few of them.
     equalize: scale channels against each other, exactly in float, where one scale serves them badly.
-    trials: compare other calibrators and roundings on the calibration samples, and take what keeps the outputs best;
-        the recipe that is saved holds what was taken.
+    trials: compare other calibrators (``ranges``), and roundings too (``all``), on the calibration samples, and take
+        what keeps the outputs best; the recipe that is saved holds what was taken. ``ranges`` compares only where
+        samples differ so much in range that it matters.
     bias_correction: correct each bias by the mean error that rounding the weights brings to its channel.
     target_quality: a goal such as ``sqnr>=35``: as few operators as reach it compute with 16-bit activations. The
         recipe that is saved names those operators, and asks for no search.
@@ -148,7 +150,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rounding_inputs: int = 200
     weight_clipping: bool = True
     equalize: bool = False
-    trials: bool = False
+    trials: Trials = "ranges"
     bias_correction: bool = True
     target_quality: str = ""
     metric: str = ""

@@ -38,7 +38,7 @@ class Calibrators:
 
     def needs_histogram(self, tensor: Tensor) -> bool:
         """True when smallest and largest value are not enough."""
-        return self._recipe.trials or self.of(tensor)[0] not in ("minmax", "moving-average")
+        return self._recipe.trials != "none" or self.of(tensor)[0] not in ("minmax", "moving-average")
 
     def _is_large(self, tensor: Tensor) -> bool:
         positions = _positions(tensor)
