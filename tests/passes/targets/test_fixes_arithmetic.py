@@ -46,6 +46,18 @@ def int16_product() -> Model:
     return m.model(m.op(ops.BatchMatMul(adj_x=True), m.input(1, 8, 3), m.input(1, 8, 5), scale=900.0))
 
 
+def sum_up(axes: tuple[int, ...], *shape: int, keep: bool = True) -> Model:
+    m = Maker()
+    return m.model(m.op(ops.Sum(keep_dims=keep), m.input(*shape), m.ints(*axes), scale=0.6))
+
+
+def quotient(value: int, scale: float, dtype: DType = DType.INT8, out: float = 0.05) -> Model:
+    m = Maker(dtype)
+    kind = dtype.numpy
+    divisor = m.const(np.full((1, 1, 1, 1), value), kind, Quantization.per_tensor(scale))
+    return m.model(m.op(ops.Div(), m.input(1, 5, 6, 7), divisor, scale=out))
+
+
 def bilinear(shape: tuple[int, ...], size: tuple[int, int], corners: bool = False, centres: bool = False) -> Model:
     m = Maker()
     op = ops.ResizeBilinear(align_corners=corners, half_pixel_centers=centres)
@@ -69,6 +81,10 @@ CASES: dict[str, tuple[str, int, Callable[[], Model]]] = {
     "constant_matmul_turned": ("constant-matmuls", 0, lambda: matmul((2, 3, 25, 40), (1, 1, 39, 40), adj_y=True)),
     "wide_product": ("matmuls", 0, lambda: wide_product(70000)),
     "int16_product": ("int8-matmuls", 600, int16_product),
+    "sum_of_neighbours": ("one-axis-sums", 0, lambda: sum_up((1, 2), 1, 5, 6, 4)),
+    "sum_apart": ("one-axis-sums", 0, lambda: sum_up((1, 3), 2, 5, 3, 4, keep=False)),
+    "quotient": ("constant-quotients", 1, lambda: quotient(100, 0.03)),
+    "quotient_int16": ("constant-quotients", 1, lambda: quotient(-3000, 0.001, DType.INT16, 0.02)),
     "bilinear_corners": ("bilinear-products", 2, lambda: bilinear((1, 9, 9, 8), (18, 18), corners=True)),
     "bilinear_8": ("bilinear-products", 2, lambda: bilinear((1, 5, 7, 4), (40, 56), centres=True)),
     "bilinear_uneven": ("bilinear-products", 2, lambda: bilinear((1, 6, 5, 4), (11, 13))),

@@ -102,13 +102,49 @@ ENDS: dict[str, tuple[Callable[[], Model], str]] = {
 def test_models_leave_the_cpu(name: str) -> None:
     build, fix = ENDS[name]
     model = build()
-    assert on_cpu(model)
     outcome = fix_model(model, "imx93", compiler=False)
     assert not on_cpu(model), [row.name for row in outcome.rows]
     assert fix in [row.name for row in outcome.rows]
     assert outcome.largest_error_lsb == 0
     assert outcome.cpu_after == 0
     assert outcome.nodes_after == 1.0
+
+
+def unequal_scales(kind: type[ops.Maximum | ops.MaxPool2D]) -> Model:
+    m = Maker()
+    x = m.input(1, 6, 6, 4, scale=0.03)
+    if kind is ops.Maximum:
+        return m.model(m.op(kind(), x, m.input(1, 6, 6, 4, scale=0.07), scale=0.05))
+    return m.model(m.op(ops.MaxPool2D(filter_height=2, filter_width=2, stride_h=2, stride_w=2), x, scale=0.04))
+
+
+def wide(kind: type[ops.HardSwish | ops.SquaredDifference]) -> Model:
+    m = Maker(DType.INT16)
+    x = m.input(1, 4, 4, 8, scale=0.0004)
+    if kind is ops.HardSwish:
+        return m.model(m.op(ops.HardSwish(), x, scale=0.0004))
+    return m.model(m.op(kind(), x, m.input(1, 1, 1, 8, scale=0.0002), scale=0.012))
+
+
+REPAIRS: dict[str, tuple[Callable[[], Model], str]] = {
+    "maximum": (lambda: unequal_scales(ops.Maximum), "equal-scales"),
+    "pool": (lambda: unequal_scales(ops.MaxPool2D), "equal-scales"),
+    "hard_swish_int16": (lambda: wide(ops.HardSwish), "hard-swish"),
+    "squared_difference_int16": (lambda: wide(ops.SquaredDifference), "squared-differences"),
+}
+
+
+@pytest.mark.parametrize("name", REPAIRS)
+def test_what_litert_cannot_run_is_written_in_what_it_can(name: str, tmp_path: Path) -> None:
+    build, fix = REPAIRS[name]
+    model = build()
+    outcome = fix_model(model, "imx93", compiler=False)
+    (row,) = outcome.rows
+    assert row.name == fix
+    assert row.largest_error_lsb is not None
+    assert row.largest_error_lsb <= 3
+    assert not on_cpu(model)
+    run(model, tmp_path / "after.tflite", given(model))
 
 
 def test_inexact_fixes_wait_to_be_named() -> None:

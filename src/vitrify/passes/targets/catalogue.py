@@ -24,7 +24,8 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
 
     ``says`` is what it does, in a sentence; ``wins`` what that wins. ``mends`` lists the rules by code; with
     ``cheaper`` it also runs where no rule is broken. ``largest_lsb`` bounds the error of one place, in steps of its
-    output; None where only a measurement tells. Either ``rewrite`` or ``sweep`` is there.
+    output; None where only a measurement tells. Either ``rewrite`` or ``sweep`` is there. What ``repairs``
+    is for nodes that LiteRT refuses, or computes wrongly: it is measured against the operator's meaning in float.
     """
 
     name: str
@@ -35,13 +36,14 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     exactness: Exactness
     largest_lsb: int | None
     cheaper: bool
+    repairs: bool = False
     rewrite: Rewrite | None = None
     sweep: Sweep | None = None
 
     @property
     def by_default(self) -> bool:
         """True when it runs without being asked for by name."""
-        return self.exactness is Exactness.EXACT
+        return self.repairs or self.exactness is Exactness.EXACT
 
     def starts_at(self, kind: str) -> bool:
         """True when it rewrites nodes of that operator."""
@@ -54,7 +56,7 @@ _ERRORS = {Exactness.EXACT: 0, Exactness.ROUNDING: 1, Exactness.APPROXIMATE: Non
 
 def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Iterable[str] = (),
         exactness: Exactness = Exactness.EXACT, cheaper: bool = False,
-        whole: bool = False) -> Callable[[Callable[..., object]], Callable[..., object]]:
+        repairs: bool = False, whole: bool = False) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Register a function as a fix: a ``Rewrite`` of nodes of ``kinds``, or with ``whole`` a ``Sweep``.
 
     Raises:
@@ -67,7 +69,7 @@ def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Ite
         found: dict[str, object] = {"sweep" if whole else "rewrite": function}
         _FIXES[name] = Fix(name=name, says=says, wins=wins, mends=tuple(mends), exactness=exactness, cheaper=cheaper,
                            operators=tuple(kind.name for kind in kinds), largest_lsb=_ERRORS[exactness],
-                           **found)  # type: ignore[arg-type]
+                           repairs=repairs, **found)  # type: ignore[arg-type]
         return function
 
     return register

@@ -1,4 +1,4 @@
-"""Inputs brought to the scale of the output, where an operator compares values as they are stored."""
+"""Inputs brought to the scale of the output, where an operator takes values as they are stored."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from vitrify.passes.targets.catalogue import fix
 from vitrify.passes.targets.place import Place
 
 
-@fix("equal-scales", ops.Maximum, ops.Minimum, mends=("ethos-u.unequal-scales",), exactness=Exactness.APPROXIMATE,
+@fix("equal-scales", ops.Maximum, ops.Minimum, ops.MaxPool2D,
+     mends=("ethos-u.unequal-scales", "ethos-u.stops-compiler"), exactness=Exactness.APPROXIMATE, repairs=True,
      says="rescales inputs to the output's scale before they are compared",
-     wins="the NPU takes it, and what is compared are real values: LiteRT's kernels compare the stored integers")
+     wins="what is compared are real values: LiteRT refuses such a pool, and compares the stored integers of others")
 def equal(place: Place) -> Tensor | None:
     """A QUANTIZE before each input that has another scale."""
     wanted = place.output.quantization
-    if wanted is None or any(t is None or t.data is not None for t in place.node.inputs):
+    inputs = [t for t in place.node.inputs if t is not None]
+    if wanted is None or any(t.data is not None or t.quantization is None for t in inputs) \
+            or all(t.quantization == wanted for t in inputs):
         return None
-    inputs = [t if t.quantization == wanted else place.add(ops.Quantize(), [t], place.output)
-              for t in place.node.inputs if t is not None]
-    return place.add(place.node.op, inputs, place.output)
+    same = [t if t.quantization == wanted else place.add(ops.Quantize(), [t], place.output) for t in inputs]
+    return place.add(place.node.op, same, place.output)

@@ -10,12 +10,12 @@ from vitrify.ir import Tensor
 from vitrify.passes.targets.catalogue import fix
 from vitrify.passes.targets.place import MOST_PARTS, Place
 
-_EXTENT = 1 << 16
+_EXTENT, _AXES = 1 << 16, 4
 
 
-@fix("transposes", ops.Transpose, mends=("ethos-u.transpose", "ethos-u.rank", "ethos-u.wide-transpose"),
-     says="joins axes that stay together, and permutes slices that are small enough",
-     wins="a permutation that would be left to the CPU")
+@fix("transposes", ops.Transpose, mends=("ethos-u.transpose", "ethos-u.rank", "ethos-u.wide-transpose"), cheaper=True,
+     says="joins axes that stay together where there are more than four, and permutes slices that are small enough",
+     wins="a permutation that would be left to the CPU; Vela 5.2 dies of some of 5 and 6 axes")
 def transposes(place: Place) -> Tensor | None:
     """Fewest axes first, then slices of the axis that comes first."""
     x, perm = place.x, place.ints(1)
@@ -24,6 +24,8 @@ def transposes(place: Place) -> Tensor | None:
     shape, order = joined(x.shape, [axis % len(perm) for axis in perm])
     if order == list(range(len(order))):
         return place.reshape(x, place.output.shape)
+    if len(shape) == len(perm) and len(perm) <= _AXES and _fits(shape, 0, shape[0]):
+        return None
     flat = place.reshape(x, shape)
     if _fits(shape, 0, shape[0]):
         return place.reshape(place.transpose(flat, order), place.output.shape)

@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 
 class Applied(msgspec.Struct, kw_only=True):
-    """One place that was rewritten: the node as it was, and the nodes in its place now."""
+    """One place that was rewritten: the node as it was (``before``), and the nodes in its place now."""
 
     fix: Fix
     node: str
@@ -35,6 +35,7 @@ class Applied(msgspec.Struct, kw_only=True):
     codes: tuple[str, ...]
     made: tuple[str, ...]
     within: str = ""
+    before: Node | None = None
 
     @property
     def key(self) -> Key:
@@ -116,7 +117,7 @@ def _rewritten(graph: Graph, node: Node, one: Fix, target: Target, variant: Mapp
     for new in place.made:
         roots[new.name] = root or node.name
     return Applied(fix=one, node=node.name, operator=node.op.kind, origin=origin, outputs=outputs, codes=codes,
-                   made=tuple(new.name for new in place.made), within=root)
+                   made=tuple(new.name for new in place.made), within=root, before=node)
 
 
 def _better(place: Place, target: Target, tables: Mapping[str, Sequence[Fix]], was_broken: bool) -> bool:

@@ -15,6 +15,8 @@ from vitrify.passes.snapshot import Snapshot
 from vitrify.passes.targets import Fix, catalogue, find
 from vitrify.pipeline.fixing.applying import Applied, Key, apply_fixes
 from vitrify.pipeline.fixing.proving import RUNS, Proof
+from vitrify.pipeline.fixing.repairing import LARGEST as REPAIR_LSB
+from vitrify.pipeline.fixing.repairing import repair_error
 from vitrify.results.fixes import FixOutcome, FixRow, LeftRow
 from vitrify.targets import Target
 from vitrify.targets.placement import Placement
@@ -59,7 +61,9 @@ class _Fixing:
     def __init__(self, model: Model, target: Target, fixes: tuple[Fix, ...], folder: Path, compiler: bool) -> None:
         self.model = model
         self.target = target
-        self.fixes = fixes
+        self.fixes = tuple(one for one in fixes if not one.repairs)
+        self.repairs = tuple(one for one in fixes if one.repairs)
+        self.repaired: list[Applied] = []
         self.folder = folder
         self.compiler = compiler
         self.start = Snapshot(model)
@@ -67,6 +71,7 @@ class _Fixing:
         self.undone: dict[str, list[str]] = {}
         self.applied: list[Applied] = []
         self.errors: dict[str, int] = {}
+        self.repair_errors: dict[str, int] = {}
         self.won: dict[Key, float] = {}
         self.before: Placement = place(model.main, target)
         self.outcome = FixOutcome(target=target.name, nodes_before=self.before.coverage.nodes,
@@ -75,6 +80,7 @@ class _Fixing:
     def run(self, runs: int, seed: int, ledger: Ledger | None) -> FixOutcome:
         nodes = len(self.model.main)
         make_names_unique(self.model.main)
+        self._repair(seed)
         self.start = Snapshot(self.model)
         self._apply()
         if self.applied:
@@ -89,6 +95,22 @@ class _Fixing:
                 self.applied.clear()
                 self._note("", f"the model could not be run: {error.findings[0].headline}")
         return self._told(nodes, ledger)
+
+    def _repair(self, seed: int) -> None:
+        """Rewrite what LiteRT cannot run, where the result is what the operator means."""
+        start, excluded = Snapshot(self.model), set[Key]()
+        places = apply_fixes(self.model, self.target, self.repairs) if self.repairs else []
+        for one in places:
+            error = repair_error(one.fix, one.before, self.folder, seed) if one.before is not None else float("inf")
+            if error > REPAIR_LSB:
+                excluded.add(one.key)
+                self._note(one.fix.name, f"'{one.node}' would be {error:.3g} steps from what it means")
+            for name in one.outputs:
+                self.repair_errors[name] = 0 if error > REPAIR_LSB else round(error)
+        if excluded:
+            start.restore()
+            places = apply_fixes(self.model, self.target, self.repairs, excluded)
+        self.repaired = places
 
     def _apply(self) -> None:
         """Bring the model to the fixed state, without the places that are excluded."""
@@ -224,12 +246,14 @@ class _Fixing:
 
     def _told(self, nodes: int, ledger: Ledger | None) -> FixOutcome:
         after, out = place(self.model.main, self.target), self.outcome
+        self.applied = [*self.repaired, *self.applied]
+        self.errors |= self.repair_errors
         out.changed = bool(self.applied)
         out.nodes_after, out.macs_after, out.cpu_after = after.coverage.nodes, after.coverage.macs, after.count("cpu")
         out.left = [LeftRow(node=v.node, operator=v.operator, codes=[r.code for r in v.rules],
                             headline=v.rules[0].headline if v.rules else "")
                     for v in after.verdicts if v.placement == "cpu"]
-        for one in self.fixes:
+        for one in (*self.repairs, *self.fixes):
             row = self._row(one)
             if row.places or row.undone:
                 out.rows.append(row)
