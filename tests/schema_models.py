@@ -11,7 +11,7 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 BUILTIN = schema.BuiltinOperator
-_TYPES = {"float32": 0, "int32": 2, "int16": 7, "int8": 9}
+_TYPES = {"float32": 0, "int32": 2, "uint8": 3, "int16": 7, "int8": 9}
 
 
 class Maker:
