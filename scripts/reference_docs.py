@@ -20,6 +20,7 @@ from vitrify import ops, results
 from vitrify.ir import LedgerEntry
 from vitrify.passes import base, tables
 from vitrify.passes.targets import catalogue
+from vitrify.pipeline.explaining import all_codes, explain
 from vitrify.targets import load, names
 
 
@@ -111,6 +112,36 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
+def rules_page() -> Iterator[str]:
+    """Yield every rule of every family, then the diagnoses."""
+    yield "# Rules and diagnoses\n"
+    yield ("`vitrify check` judges each node by these rules; `vitrify explain CODE` prints one. A rule says how it is "
+           "known: *documented* by the compiler, *observed* with small models that were compiled, *inferred*, or "
+           "*unknown*. Where the target's compiler is installed its result wins, and a difference is the finding "
+           "`check.disagreement`.\n")
+    rows = [row for code in all_codes() for row in explain(code).explanations if row.kind != "finding"]
+    for family in sorted({load(name).family for name in names()}):
+        chips = [name for name in names() if load(name).family == family]
+        yield f"## Rules of {family}\n\nFor {', '.join(chips)}.\n"
+        for row in rows:
+            if row.kind == "rule" and set(row.targets) & set(chips):
+                yield from _rule(row, chips)
+    yield "## Diagnoses\n\nWhat is wrong with a file as a whole; each names the command that mends it.\n"
+    for row in rows:
+        if row.kind == "diagnosis":
+            yield f"### {row.code}\n\nSound: {row.says}. Why: {row.why}.\n"
+            yield from ([f"Mended by: `{row.help}`\n"] if row.help else [])
+
+
+def _rule(row: results.ExplanationRow, chips: list[str]) -> Iterator[str]:
+    facts = [("why", row.why), ("operators", ", ".join(row.operators) or "all"),
+             ("targets", "all" if set(row.targets) == set(chips) else ", ".join(row.targets)), ("help", row.help),
+             ("fix", row.fix), ("source", row.source), ("confidence", f"{row.confidence}, compiler {row.versions}")]
+    yield f"### {row.code}\n\n{_sentence(row.says)}\n"
+    yield from (f"- {name}: {text}" for name, text in facts if text)
+    yield ""
+
+
 def targets_page() -> Iterator[str]:
     """Yield the facts of each target with their sources."""
     yield "# Targets\n"
@@ -126,7 +157,8 @@ def main() -> None:
     """Write all pages."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for page in (commands_page, python_page, json_page, operators_page, passes_page, fixes_page, targets_page):
+    for page in (commands_page, python_page, json_page, operators_page, passes_page, fixes_page, rules_page,
+                 targets_page):
         text = "\n".join(page())
         (folder / f"{page.__name__.removesuffix('_page')}.md").write_text(text + "\n")
 

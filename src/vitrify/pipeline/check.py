@@ -23,6 +23,7 @@ from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOption
 from vitrify.pipeline.quantize import quantize_to
 from vitrify.pipeline.rows import coverage_row, estimate_row, placement_row
 from vitrify.pipeline.steps import COMPILABLE, import_model, is_tflite, kind_of, refuse_compiled, step
+from vitrify.pipeline.trial import quantize_on_trial, refused_anew
 from vitrify.pipeline.verify import softened
 from vitrify.results import CheckResult, DiagnosisRow, LedgerRow
 
@@ -106,6 +107,8 @@ def _integers(call: _Call, file: Path, told: list[Finding], ledger: list[LedgerR
     if not call.fix.wanted:
         judged = judge_file(file, call.chip, call.shown, call.rules_only, model)
         kind = kind_of(judged.model)
+        if kind == "mixed" and file == call.file and not call.rules_only:
+            judged.refusals += refused_anew(file, call.conversion, call.shown)
         return _answer(judged, kind, diagnose(call.case(judged, kind)), told, ledger)
     from vitrify import tflite
 
@@ -183,8 +186,6 @@ def _has_data(call: _Call) -> bool:
 def _integer_form(call: _Call, model: Model, ledger: Ledger,
                   between: Path) -> tuple[list[LedgerRow], list[Finding], list[Finding]]:
     """Write the integer form of a float model: with the samples given, else on random values."""
-    from vitrify.pipeline.trial import quantize_on_trial
-
     headline = "the model is float; the verdicts are those of its int8 form"
     if call.data.given:
         made = quantize_to(call.file, between, call.data, QuantizeOptions(), call.conversion, call.shown)
@@ -214,7 +215,7 @@ def _answer(judged: Judged, kind: str, diagnoses: list[DiagnosisRow], told: list
 
     rows = placement_row(judged.placement, judged.cycles)
     explained = {code for row in diagnoses for code in row.rules}
-    errors = {finding.code for finding in judged.refusals}
+    errors = {finding.code for finding in judged.refusals if finding.severity is Severity.ERROR}
     told += [f for f in (*judged.findings, *cpu_nodes(judged.placement)) if f.code not in explained]
     found = [*(_finding(row, False, errors) for row in diagnoses), *told]
     return CheckResult(

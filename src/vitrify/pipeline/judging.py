@@ -87,7 +87,7 @@ def _prepare(path: Path, judged: Judged) -> bool:
         told = list(error.findings)
     judged.findings += told
     judged.refusals += [finding for finding in told if finding.severity is Severity.ERROR]
-    judged.judges.append("LiteRT")
+    judged.judges.append("LiteRT, which refuses the file" if judged.refusals else "LiteRT")
     return not judged.refusals
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from vitrify.core.errors import UnsupportedError
+from vitrify.core.errors import UnsupportedError, VitrifyError
 from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter
 from vitrify.core.words import counted
+from vitrify.pipeline.convert import float_model
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.rows import ledger_rows
 from vitrify.pipeline.steps import calibrate_model, import_findings, step
@@ -54,6 +55,17 @@ def quantize_on_trial(model: Model, ledger: Ledger, target: Path, conversion: Co
             note.text = counted(len(made.model.main), "node")
         tflite.write(made.model, target)
     return [*ledger_rows(ledger), *ledger_rows(made.ledger)], told, refused
+
+
+def refused_anew(path: Path, conversion: ConvertOptions, reporter: Reporter) -> list[Finding]:
+    """Return what keeps a file that is quantized in part from being quantized anew in full; empty when nothing does."""
+    try:
+        with temporary_folder() as folder:
+            model, ledger = float_model(path, structs.replace(conversion, anew=True), reporter)
+            _, _, refused = quantize_on_trial(model, ledger, Path(folder) / path.name, conversion, reporter)
+    except VitrifyError as error:
+        refused = list(error.findings)
+    return [structs.replace(finding, severity=Severity.WARNING) for finding in refused]
 
 
 def _keeping(model: Model, statistics: Statistics, recipe: Recipe) -> tuple[QuantizeResult, list[Finding]]:

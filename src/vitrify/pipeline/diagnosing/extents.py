@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vitrify.core.words import counted
 from vitrify.ir import Tensor
 from vitrify.pipeline.diagnosing.borders import fixing
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
@@ -22,7 +23,7 @@ def free(case: Case) -> Iterator[Diagnosis]:
     named = ", ".join(f"'{t.name}' {list(t.shape_signature)}" for t in inputs[:3])
     shapes = "".join(f" --shape {t.name}={','.join(map(str, t.shape))}" for t in inputs)
     origin = f"of {named}" if inputs else f"inside, from '{nodes[0].name}' on"
-    yield Diagnosis(headline=f"dimensions {origin} are free, and with them those of {len(nodes)} operators",
+    yield Diagnosis(headline=f"dimensions {origin} are free, and with them those of {counted(len(nodes), 'operator')}",
                     nodes=nodes, command=f"vitrify convert {case.source}{shapes} -o {case.source.stem}_static.tflite")
 
 
@@ -36,7 +37,8 @@ def batch(case: Case) -> Iterator[Diagnosis]:
     if nodes:
         what = f"'{several[0].name}' takes {several[0].shape[0]} samples at a time" if several else \
             f"'{_source(nodes[0].inputs).name}' holds several samples"
-        yield Diagnosis(headline=f"{what}, and {len(nodes)} operators cannot", nodes=nodes, command=fixing(case))
+        yield Diagnosis(headline=f"{what}; {counted(len(nodes), 'operator')} can take only one", nodes=nodes,
+                        command=fixing(case))
 
 
 def _source(inputs: tuple[Tensor | None, ...]) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vitrify.core.words import counted
 from vitrify.ir import Node
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
 
@@ -22,8 +23,8 @@ def decode(case: Case) -> Iterator[Diagnosis]:
     tail = _behind(case, heads)
     last = not any(case.verdicts[node].placement == "npu" for node in tail)
     where = "at the end of the graph" if last else "and the NPU goes on behind them"
-    yield Diagnosis(headline=f"{', '.join(dict.fromkeys(n.op.kind for n in heads))} and what follows, {len(tail)} "
-                             f"operators, choose among boxes on the CPU, {where}", nodes=tail)
+    yield Diagnosis(headline=f"{', '.join(dict.fromkeys(n.op.kind for n in heads))} and what follows, "
+                             f"{counted(len(tail), 'operator')}, choose among boxes on the CPU, {where}", nodes=tail)
 
 
 def _behind(case: Case, heads: list[Node]) -> list[Node]:

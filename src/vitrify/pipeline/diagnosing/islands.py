@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from vitrify.core.words import counted
 from vitrify.ir import Node
+from vitrify.ops import Custom
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
 from vitrify.pipeline.diagnosing.whole_graph import FLOAT_RULES
 from vitrify.tflite import float_operators
@@ -18,22 +20,21 @@ def islands(case: Case) -> Iterator[Diagnosis]:
     """Stretches of float operators in a file that is quantized for the rest."""
     if case.kind != "mixed":
         return
-    nodes = float_operators(case.graph)
+    nodes = [node for node in float_operators(case.graph) if not isinstance(node.op, Custom)]
     groups = stretches(nodes)
     if not groups:
         return
     first = groups[0]
     entering, leaving = _ends(first)
     kinds = Counter(node.op.kind for node in nodes)
-    bare = sorted({node.op.kind for node in nodes if node.op.int8 is None})
-    cause = f"; {', '.join(bare)} {'has' if len(bare) == 1 else 'have'} no integer kernel" if bare else ""
+    refused = any(finding.code.startswith("quant.") for finding in case.refusals)
     words = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(4))
     between = f"'{entering}' and '{leaving}'" if entering and leaving else f"'{entering or leaving}'"
     yield Diagnosis(
-        headline=f"{len(nodes)} operators were left in float ({words}), in {len(groups)} "
-                 f"stretch{'es' * (len(groups) > 1)} between integer ones; the first between {between}{cause}",
-        nodes=[*nodes, *_bridges(case, nodes)], where=f"node '{first[0].name}' and {len(nodes) - 1} more",
-        command=case.quantize)
+        headline=f"{counted(len(nodes), 'operator')} left in float ({words}), in {len(groups)} "
+                 f"stretch{'es' * (len(groups) > 1)} between integer ones; the first between {between}",
+        nodes=[*nodes, *_bridges(case, nodes)], where=f"node '{first[0].name}'"
+        f"{f' and {len(nodes) - 1} more' if len(nodes) > 1 else ''}", command="" if refused else case.quantize)
 
 
 def stretches(nodes: list[Node]) -> list[list[Node]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vitrify.core.words import counted
 from vitrify.ir import DType, Node, Tensor
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
 
@@ -18,8 +19,8 @@ def unsigned(case: Case) -> Iterator[Diagnosis]:
              and any(_is_unsigned(t) for t in (*node.inputs, *node.outputs))]
     if nodes:
         left = sum(case.verdicts[node].placement == "cpu" for node in nodes)
-        yield Diagnosis(headline=f"{len(nodes)} of {len(case.graph)} operators compute in uint8, {left} of them on the "
-                                 "CPU", nodes=nodes, command=case.quantize)
+        yield Diagnosis(headline=f"{len(nodes)} of {counted(len(case.graph), 'operator')} compute in uint8, {left} of "
+                                 "them on the CPU", nodes=nodes, command=case.quantize)
 
 
 @diagnosis("quantized.asymmetric-weights", says="weights are symmetric: their zero point is 0",
@@ -37,8 +38,8 @@ def asymmetric(case: Case) -> Iterator[Diagnosis]:
         single = sum((w := _weight(node)) is not None and w.quantization is not None and w.quantization.scale.size == 1
                      for node in nodes)
         one = f", {single} of them with one scale for all channels" if single else ""
-        yield Diagnosis(headline=f"the int8 weights of {len(nodes)} operators have a zero point that is not 0{one}: "
-                                 f"'{weight.name}' has {zero}", nodes=nodes, command=case.quantize)
+        yield Diagnosis(headline=f"the int8 weights of {counted(len(nodes), 'operator')} have a zero point that is not "
+                                 f"0{one}: '{weight.name}' has {zero}", nodes=nodes, command=case.quantize)
 
 
 def _is_unsigned(tensor: Tensor | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vitrify.core.words import counted
 from vitrify.ir import Node
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
 from vitrify.tflite import contents, float_operators
@@ -18,7 +19,7 @@ def path(case: Case, nodes: list[Node]) -> str:
     total = len(case.graph)
     ways = f"'{case.graph.inputs[0].name}' to '{case.graph.outputs[0].name}'" if case.graph.inputs and \
         case.graph.outputs else "end to end"
-    return f"{len(nodes)} of {total} operators compute in float, from {ways}"
+    return f"{len(nodes)} of {counted(total, 'operator')} compute in float, from {ways}"
 
 
 @diagnosis("float.whole-graph", says="the operators compute with integers", why=WHY, rules=FLOAT_RULES,
@@ -38,8 +39,9 @@ def half(case: Case) -> Iterator[Diagnosis]:
     """Weights are stored as float16."""
     if case.kind == "float16":
         nodes, count = float_operators(case.graph), contents(case.model).float16_weights
-        yield Diagnosis(headline=f"only the file is smaller: {count} weights are stored as float16, and "
-                                 f"{path(case, nodes)}", nodes=nodes, where=str(case.source), command=case.quantize)
+        yield Diagnosis(headline=f"only the file is smaller: {counted(count, 'weight')} of float16, and "
+                                 f"{path(case, nodes)}", nodes=nodes,
+                        where=str(case.source), command=case.quantize)
 
 
 @diagnosis("float.dynamic-range", says="weights and activations are integers", rules=FLOAT_RULES,
@@ -50,5 +52,6 @@ def dynamic(case: Case) -> Iterator[Diagnosis]:
     """Weights are integers, activations float."""
     if case.kind == "dynamic-range":
         nodes, count = float_operators(case.graph), contents(case.model).integer_weights
-        yield Diagnosis(headline=f"only the weights are quantized: {count} of them are stored as integers, but "
-                                 f"{path(case, nodes)}", nodes=nodes, where=str(case.source), command=case.quantize)
+        yield Diagnosis(headline=f"only the weights are quantized: {count} of them {'is' if count == 1 else 'are'} "
+                                 f"stored as integers, but {path(case, nodes)}", nodes=nodes,
+                        where=str(case.source), command=case.quantize)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from vitrify.core.words import counted
 from vitrify.ir import DType, Node
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
 
@@ -20,7 +21,8 @@ def wide(case: Case) -> Iterator[Diagnosis]:
              and (case.verdicts[node].placement == "cpu" or f"'{node.name}'" in refused)]
     if nodes:
         words = ", ".join(f"{count} {kind}" for kind, count in Counter(n.op.kind for n in nodes).most_common(4))
-        yield Diagnosis(headline=f"{len(nodes)} operators of int16 have no kernel or no place on the NPU: {words}",
+        yield Diagnosis(headline=f"no kernel or no place on the NPU for {counted(len(nodes), 'operator')} of int16: "
+                                 f"{words}",
                         nodes=nodes, command=case.quantize)
 
 

@@ -36,16 +36,21 @@ def rows_of(code: str) -> list[ExplanationRow]:
     """Return what the program says with a code, each sentence once."""
     rows: dict[str, ExplanationRow] = {}
     for path in dict.fromkeys(mentioned().get(code, ())):
-        for call in _calls(_sources()[path], code):
+        for call in _calls(path, code):
             row = _row(code, call)
             rows.setdefault(row.says, row)
-    return list(rows.values())
+    return list(rows.values()) or [ExplanationRow(code=code, kind="finding") for _ in mentioned().get(code, ())[:1]]
 
 
-def _calls(text: str, code: str) -> Iterator[ast.Call]:
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and any(_text(value) == code for value in (
-                *node.args[:3], *(word.value for word in node.keywords if word.arg == "code"))):
+@cache
+def _parsed(path: Path) -> list[ast.Call]:
+    return [node for node in ast.walk(ast.parse(_sources()[path])) if isinstance(node, ast.Call)]
+
+
+def _calls(path: Path, code: str) -> Iterator[ast.Call]:
+    for node in _parsed(path):
+        if any(_text(value) == code for value in (
+                *node.args, *(word.value for word in node.keywords if word.arg == "code"))):
             yield node
 
 
