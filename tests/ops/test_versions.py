@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import integer_runs as runs
 import ops_cases_elementwise
@@ -17,8 +18,9 @@ from integer_draw import DRAWS
 from ops_harness import model_of
 
 from vitrify.ir import DType, Graph, Model, Tensor
-from vitrify.ops import Abs, DepthToSpace, DepthwiseConv2D, StridedSlice, Tile
-from vitrify.tflite import to_bytes
+from vitrify.ops import Abs, Ceil, DepthToSpace, DepthwiseConv2D, StridedSlice, Tile
+from vitrify.runtimes.litert import LiteRT
+from vitrify.tflite import to_bytes, write
 
 WITHOUT = {"CEIL", "ELU", "ROUND"}
 """What LiteRT 2.3 has no reference kernels for."""
@@ -56,6 +58,16 @@ def test_reference_kernels_take_every_version() -> None:
     done = subprocess.run([sys.executable, "-c", CHILD], input=pickle.dumps(given), stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, check=True, timeout=600)
     assert pickle.loads(done.stdout) == {}
+
+
+def test_a_runtime_says_which_kernels_run_a_file(tmp_path: Path) -> None:
+    for op, kernels in ((Abs(), "reference"), (Ceil(), "optimized")):
+        graph = Graph()
+        graph.inputs.append(tensor(DType.FLOAT32, 1, 4))
+        graph.set_outputs(graph.add(op, graph.inputs).outputs)
+        write(Model([graph]), tmp_path / "model.tflite")
+        with LiteRT(tmp_path / "model.tflite", kernels="reference") as runtime:
+            assert runtime.name.endswith(f", {kernels} kernels")
 
 
 def tensor(dtype: DType, *shape: int) -> Tensor:

@@ -72,8 +72,9 @@ class LiteRT(Closing):
 
     @property
     def name(self) -> str:
-        """``LiteRT 2.3.0, reference kernels``."""
-        return f"LiteRT {self._details.version}, {self.kernels} kernels"
+        """``LiteRT 2.3.0, reference kernels``: those that run the file, where the reference ones do not know it all."""
+        used = self._details.kernels or self.kernels
+        return f"LiteRT {self._details.version}, {self.kernels if self.kernels != 'reference' else used} kernels"
 
     @property
     def capabilities(self) -> Capabilities:

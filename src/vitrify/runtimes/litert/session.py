@@ -37,6 +37,7 @@ class Session:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
+        self.kernels = spec.kernels
         self.interpreter = self._make()
         try:
             self.inputs = self.interpreter.get_input_details()
@@ -72,9 +73,11 @@ class Session:
                                experimental_op_resolver_type=resolver,
                                experimental_preserve_all_tensors=spec.keep_all)
         except ValueError as error:
-            # LiteRT 2.3 has no reference kernels for CEIL, ROUND and ELU; the plain ones compute the same.
+            # LiteRT 2.3 has no reference kernels for CEIL, ROUND and ELU, nor for the versions that its own tools give
+            # TILE and DEPTH_TO_SPACE in int8; the optimized ones then run all of the file.
             if resolver != OpResolverType.BUILTIN_REF or "Didn't find op" not in str(error):
                 raise
+            self.kernels = "optimized"
             return self._load(OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
 
     def reset(self) -> None:
@@ -120,7 +123,7 @@ def details(spec: Spec) -> Details:
     opened = session(spec)
     computed = [int(i) for op in opened.operators for i in op["outputs"]]
     return Details(opened.inputs, opened.outputs, opened.tensors, computed,
-                   _signature(opened), ai_edge_litert.__version__)
+                   _signature(opened), ai_edge_litert.__version__, opened.kernels)
 
 
 def _signature(opened: Session) -> tuple[dict[str, int], dict[str, int]] | None:

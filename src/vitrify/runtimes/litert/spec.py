@@ -20,7 +20,7 @@ class Details(NamedTuple):
     """What LiteRT says of a file.
 
     ``computed``: indices of what the main graph's nodes give, in their order. ``signature`` maps names to positions in
-    inputs and outputs, None without one.
+    inputs and outputs, None without one. ``kernels``: those that run the file, which are not always those asked for.
     """
 
     inputs: list[dict[str, Any]]
@@ -29,3 +29,4 @@ class Details(NamedTuple):
     computed: list[int]
     signature: tuple[dict[str, int], dict[str, int]] | None
     version: str
+    kernels: str = ""
