@@ -65,5 +65,6 @@ def _compiled(pack: Sequence[Probe], target: Target) -> list[Probed]:
                 return [Probed(pack[0], None, error.findings[0].headline)]
             half = len(pack) // 2
             return [*_compiled(pack[:half], target), *_compiled(pack[half:], target)]
-    return [Probed(one, verdict.placement, "; ".join(reason.headline for reason in verdict.rules))
-            for one, verdict in zip(pack, verdicts, strict=True)]
+    found = {verdict.node: verdict for verdict in verdicts}
+    return [Probed(one, found[one.name].placement, "; ".join(reason.headline for reason in found[one.name].rules))
+            for one in pack]

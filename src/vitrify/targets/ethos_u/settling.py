@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from vitrify.ir import Graph, Node
+from vitrify.ops import Reshape
 from vitrify.targets.ethos_u.cores import core
 from vitrify.targets.placement import Place, Reason
 from vitrify.targets.rules.rule import Variant
@@ -25,7 +26,21 @@ def operators(name: str) -> frozenset[str]:
 
 def settle(graph: Graph, broken: Mapping[Node, Sequence[Reason]], name: str) -> dict[Node, Place]:
     """Return the place of every node of ``graph``."""
-    places: dict[Node, Place] = {}
-    for node in graph:
-        places[node] = "cpu" if node in broken else "folded" if node.op.kind in _FOLDED else "npu"
-    return places
+    unread = _unread(graph, broken)
+    return {node: "folded" if node in unread or (node.op.kind in _FOLDED and node not in broken) else
+            "cpu" if node in broken else "npu" for node in graph}
+
+
+def _unread(graph: Graph, broken: Mapping[Node, Sequence[Reason]]) -> set[Node]:
+    """Return the nodes that only compute a shape that the compiler knows already; it drops them.
+
+    Seen with Vela 5.2.0: SHAPE, STRIDED_SLICE and PACK in front of a RESHAPE that it takes are gone; in front of
+    anything else they stay on the CPU.
+    """
+    unread: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if node.outputs and all(not t.is_output and t.uses and all(
+                user in unread or (isinstance(user.op, Reshape) and place == 1 and user not in broken)
+                for user, place in t.uses) for t in node.outputs):
+            unread.add(node)
+    return unread

@@ -11,6 +11,8 @@ from vitrify.targets.rules import Breach, Variant, rule
 
 REPORT = "Vela 5.2.0, --supported-ops-report"
 QUANTIZE = "vitrify quantize MODEL --data FOLDER -o MODEL_int8.tflite"
+_SCALED = (DType.INT8, DType.UINT8, DType.INT16)
+_SCALE = 2.0 ** 32
 _RESOURCES = frozenset({"ASSIGN_VARIABLE", "READ_VARIABLE"})
 
 
@@ -78,8 +80,9 @@ def dynamic(node: Node, variant: Variant) -> Iterator[Breach]:
                          {"tensor": tensor.name, "axis": free[0]}, "a fixed extent")
 
 
-@rule("ethos-u.missing-scale", says="values and weights carry a scale and a zero point",
-      why="without them the compiler does not know what the integers stand for", source=REPORT,
+@rule("ethos-u.missing-scale", says="values and weights of 8 and 16 bits carry a scale and a zero point",
+      why="without them the compiler does not know what the integers stand for; wider ones it takes as they are",
+      source=REPORT,
       help=f"quantize the float model again: {QUANTIZE}")
 def scales(node: Node, variant: Variant) -> Iterator[Breach]:
     """Values without quantization parameters."""
@@ -88,7 +91,7 @@ def scales(node: Node, variant: Variant) -> Iterator[Breach]:
         return
     weight = weights(node)
     for tensor in (*_values(node), *([weight] if weight is not None else [])):
-        if tensor.quantization is None and not tensor.dtype.is_float:
+        if tensor.quantization is None and tensor.dtype in _SCALED:
             yield Breach(f"tensor '{tensor.name}' ({tensor.dtype.label}) has no scale", {"tensor": tensor.name})
 
 
@@ -132,16 +135,16 @@ def _bounds(dtype: DType, variant: Variant) -> tuple[int, int]:
     return (0 if dtype in (DType.UINT8, DType.BOOL) else -(1 << 63)), (1 << 63) - 1
 
 
-@rule("ethos-u.negative-scale", says="scales are not below 0", why="a scale is held as 31 bits without a sign",
-      source=REPORT, confidence="inferred")
-def positive(node: Node, variant: Variant) -> Iterator[Breach]:
-    """Negative scales."""
+@rule("ethos-u.large-scale", says="scales are below 2^32", why="a scale is held as 31 bits and a shift to the right",
+      source="Vela 5.2.0: a MobileOne whose scales grow from layer to layer", confidence="observed")
+def large(node: Node, variant: Variant) -> Iterator[Breach]:
+    """Scales that a multiplier with a right shift cannot hold."""
     if node.op.kind in kinds("without_scales") or node.op.kind not in core(variant.core).operators:
         return
     for tensor in (*[t for t in node.inputs if t is not None], *node.outputs):
         if tensor.quantization is None or tensor.dtype.is_float:
             continue
-        for scale in map(float, tensor.quantization.scale):
-            if scale < 0:
-                yield Breach(f"tensor '{tensor.name}' has scale {scale:g}", {"tensor": tensor.name, "scale": scale})
-                break
+        found = float(tensor.quantization.scale.max(initial=0.0))
+        if found >= _SCALE:
+            yield Breach(f"tensor '{tensor.name}' has scale {found:g}, the limit is {_SCALE:g}",
+                         {"tensor": tensor.name, "scale": found, "limit": _SCALE}, "a normalized model")

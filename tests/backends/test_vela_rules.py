@@ -1,0 +1,81 @@
+"""The rules against the installed compiler: its own tables, the probes, and models of many makers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from vitrify import tflite
+from vitrify.backends.vela import check_model
+from vitrify.backends.vela.compiled import npu_graphs
+from vitrify.backends.vela.probing import probe_rules
+from vitrify.core.errors import VitrifyError
+from vitrify.targets import load
+from vitrify.targets.ethos_u.cores import core
+from vitrify.targets.rules import judge
+
+TARGETS = {"u55": "ethos-u55-128", "u65": "imx93", "u85": "ethos-u85-256"}
+ARCHITECTURES = {"u55": "EthosU55", "u65": "EthosU65", "u85": "EthosU85"}
+KINDS = ("int8", "int8-float-io", "int16x8", "mixed", "dynamic-range")
+ROOT = Path(__file__).parents[2] / ".cache"
+OTHERS = sorted((ROOT / "models").glob("*/**/*.tflite"))
+ZOO = sorted((ROOT / "zoo" / "int8").glob("*.int8.tflite"), key=lambda path: path.stat().st_size)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_the_tables_are_the_compilers(name: str) -> None:
+    from ethosu import regor
+
+    said = regor.tflite_operator_constraints(ARCHITECTURES[name])
+    assert core(name).operators == {{"ARGMAX": "ARG_MAX"}.get(kind, kind) for kind in said}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_compiler_places_every_probe_as_the_rules_say(name: str) -> None:
+    results = list(probe_rules(load(TARGETS[name])))
+    assert len(results) >= 200
+    assert [f"{one.probe.name}: rules {one.probe.codes or 'npu'}, compiler {one.place}: {one.said}"
+            for one in results if not one.agrees] == []
+
+
+def differences(path: Path, target: str) -> list[str] | None:
+    """Name the nodes on which rules and compiler differ; None for a model that the compiler does not take at all."""
+    try:
+        answer = check_model(path, target).placement.verdicts
+    except VitrifyError:
+        return None
+    ours = judge(tflite.read(path).main, load(target))
+    return [f"{one.operator} '{one.node}': rules {one.placement} {[r.headline for r in one.rules]}, "
+            f"compiler {two.placement} {[r.headline for r in two.rules]}"
+            for one, two in zip(ours, answer, strict=True) if (one.placement == "cpu") != (two.placement == "cpu")]
+
+
+def is_quantized(path: Path) -> bool:
+    return not npu_graphs(path) and tflite.contents(tflite.read(path)).kind.value in KINDS
+
+
+@pytest.mark.parametrize("target", TARGETS.values())
+def test_models_of_other_makers_are_placed_as_the_rules_say(target: str) -> None:
+    if not OTHERS:
+        pytest.skip("the pretrained models are not fetched")
+    compared = {}
+    for path in OTHERS:
+        try:
+            if is_quantized(path):
+                compared[path.name] = differences(path, target)
+        except VitrifyError:
+            continue
+    assert sum(found is not None for found in compared.values()) >= 5
+    assert {name: found for name, found in compared.items() if found} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS.values())
+def test_the_zoo_is_placed_as_the_rules_say(target: str) -> None:
+    if not ZOO:
+        pytest.skip("the quantized zoo is not there: make zoo-int8")
+    chosen = ZOO[:int(os.environ.get("VITRIFY_ZOO_MODELS", len(ZOO)))]
+    compared = {path.name: differences(path, target) for path in chosen}
+    assert {name: found for name, found in compared.items() if found} == {}
