@@ -58,6 +58,13 @@ def quotient(value: int, scale: float, dtype: DType = DType.INT8, out: float = 0
     return m.model(m.op(ops.Div(), m.input(1, 5, 6, 7), divisor, scale=out))
 
 
+def dense(*shape: int, outputs: int = 24, bias: bool = True) -> Model:
+    m = Maker()
+    x = m.input(*shape)
+    inputs = m.weights(outputs, shape[-1], x=x, bias=bias)
+    return m.model(m.op(ops.FullyConnected(keep_num_dims=True), x, *inputs, scale=0.04))
+
+
 def bilinear(shape: tuple[int, ...], size: tuple[int, int], corners: bool = False, centres: bool = False) -> Model:
     m = Maker()
     op = ops.ResizeBilinear(align_corners=corners, half_pixel_centers=centres)
@@ -83,6 +90,8 @@ CASES: dict[str, tuple[str, int, Callable[[], Model]]] = {
     "int16_product": ("int8-matmuls", 600, int16_product),
     "sum_of_neighbours": ("one-axis-sums", 0, lambda: sum_up((1, 2), 1, 5, 6, 4)),
     "sum_apart": ("one-axis-sums", 0, lambda: sum_up((1, 3), 2, 5, 3, 4, keep=False)),
+    "dense_on_image": ("dense-convolutions", 1, lambda: dense(1, 9, 7, 40)),
+    "dense_without_bias": ("dense-convolutions", 1, lambda: dense(1, 2, 3, 16, bias=False)),
     "quotient": ("constant-quotients", 1, lambda: quotient(100, 0.03)),
     "quotient_int16": ("constant-quotients", 1, lambda: quotient(-3000, 0.001, DType.INT16, 0.02)),
     "bilinear_corners": ("bilinear-products", 2, lambda: bilinear((1, 9, 9, 8), (18, 18), corners=True)),

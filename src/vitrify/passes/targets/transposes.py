@@ -24,7 +24,7 @@ def transposes(place: Place) -> Tensor | None:
     shape, order = joined(x.shape, [axis % len(perm) for axis in perm])
     if order == list(range(len(order))):
         return place.reshape(x, place.output.shape)
-    if len(shape) == len(perm) and len(perm) <= _AXES and _fits(shape, 0, shape[0]):
+    if (len(perm) <= _AXES or len(shape) == len(perm)) and _fits(shape, 0, shape[0]):
         return None
     flat = place.reshape(x, shape)
     if _fits(shape, 0, shape[0]):

@@ -18,11 +18,11 @@ _STATED = "tensors"
      says="clears shape signatures that call a dimension free whose extent is known",
      wins="the compiler leaves everything with such a dimension to the CPU, although the shapes are static")
 def static_shapes(model: Model) -> int:
-    """Forget -1 where the shape says what it is."""
+    """Forget -1 behind the batch where the shape says what it is."""
     changed = 0
     for graph in model.graphs:
         for tensor in graph.tensors():
-            if -1 in tensor.shape_signature and all(extent > 0 for extent in tensor.shape):
+            if -1 in tensor.shape_signature[1:] and all(extent > 0 for extent in tensor.shape):
                 tensor.shape_signature = ()
                 changed += 1
     return changed

@@ -178,6 +178,7 @@ class _Fixing:
         before = self._compiled(proof.path)
         if before is None:
             return
+        self._times(before, before)
         for _ in range(ATTEMPTS):
             after = self._compiled(self._written())
             if after is None:
