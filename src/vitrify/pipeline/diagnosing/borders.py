@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vitrify.ir import Node
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
+from vitrify.tflite import float_operators
 
 
 @diagnosis("float.border", says="inputs and outputs are integers", rules=("float-tensor", "float-border",
@@ -25,7 +26,14 @@ def borders(case: Case) -> Iterator[Diagnosis]:
              for names, what in ((inputs, "input"), (outputs, "output")) if names]
     yield Diagnosis(headline=f"the model is quantized inside, but {' and '.join(parts)} "
                              f"{'is' if len(inputs) + len(outputs) == 1 else 'are'} float", nodes=nodes,
-                    command=fixing(case))
+                    command=_command(case))
+
+
+def _command(case: Case) -> str:
+    """Integer ends are exact where nothing inside is float; else the whole is quantized anew, its ends with it."""
+    if not float_operators(case.graph):
+        return fixing(case)
+    return "" if any(finding.code.startswith("quant.") for finding in case.refusals) else case.quantize
 
 
 def fixing(case: Case) -> str:
