@@ -26,7 +26,7 @@ def operators(name: str) -> frozenset[str]:
 
 def settle(graph: Graph, broken: Mapping[Node, Sequence[Reason]], name: str) -> dict[Node, Place]:
     """Return the place of every node of ``graph``."""
-    unread = _unread(graph, broken)
+    unread = _unread(graph, broken) | _handles(graph, broken, name)
     return {node: "folded" if node in unread or (node.op.kind in _FOLDED and node not in broken) else
             "cpu" if node in broken else "npu" for node in graph}
 
@@ -44,3 +44,11 @@ def _unread(graph: Graph, broken: Mapping[Node, Sequence[Reason]]) -> set[Node]:
                 for user, place in t.uses) for t in node.outputs):
             unread.add(node)
     return unread
+
+
+def _handles(graph: Graph, broken: Mapping[Node, Sequence[Reason]], name: str) -> set[Node]:
+    """Return the variables' handles that vanish: where reading and writing a variable is the NPU's own business."""
+    if "READ_VARIABLE" not in core(name).operators:
+        return set()
+    return {node for node in graph if node.op.kind == "VAR_HANDLE" and not any(user in broken
+            for tensor in node.outputs for user in tensor.users)}

@@ -62,7 +62,8 @@ def arg_max(node: Node, variant: Variant) -> Iterator[Breach]:
         yield Breach("ARG_MAX of int16 stops the compiler, and the whole model with it", {"type": "int16"}, "int8")
 
 
-@rule(_CODE, operators=["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"], cores=SMALL, says="a resize of more than a pixel is of one sample",
+@rule(_CODE, operators=["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"], cores=SMALL,
+      says="a resize of more than a pixel is of one sample",
       why=_WHY, source=_SEEN, confidence="observed", fix="batches")
 def batch(node: Node, variant: Variant) -> Iterator[Breach]:
     """Several samples."""
