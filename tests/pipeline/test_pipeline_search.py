@@ -1,6 +1,9 @@
 """Mixed precision: as few operators in 16 bits as a goal takes, whatever the number of processes, stopped or not."""
 
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -268,3 +271,34 @@ def test_the_first_that_is_good_is_found(place: int, guess: int | None) -> None:
         assert found is not None
         assert place <= found <= place + 2
         assert len(tried) <= 20
+
+
+def test_a_command_that_is_killed_goes_on(case: Case, tmp_path: Path) -> None:
+    """The program itself, killed as soon as its search has left something; what it leaves has the documented names."""
+    data = case.path.parent / "samples.npy"
+    (tmp_path / "tied.toml").write_text(format_recipe(TIED))
+
+    def command(name: str) -> list[str]:
+        return [sys.executable, "-m", "vitrify", "quantize", str(case.path), "--data", str(data), "-o", name, "-q",
+                "--recipe", "tied.toml", "--target-quality", "sqnr>=28", "--save-recipe", f"{name}.toml"]
+
+    subprocess.run(command("whole.tflite"), cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    state, seen = tmp_path / "made.tflite.search", tmp_path / "made.tflite.search.npz"
+    running = subprocess.Popen(command("made.tflite"), cwd=tmp_path, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not state.exists() and running.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    assert state.exists()
+    assert seen.exists()
+    again = subprocess.run(command("made.tflite"), cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert "taken from before" in again.stdout
+    assert not state.exists()
+    assert not seen.exists()
+    for name in ("tflite", "tflite.toml"):
+        assert (tmp_path / f"made.{name}").read_bytes() == (tmp_path / f"whole.{name}").read_bytes()
+    refused = subprocess.run([*command("made.tflite"), "--target-quality", "top1>=99"], cwd=tmp_path, check=False,
+                             capture_output=True, text=True)
+    assert "search.misfit" in refused.stdout
+    assert not list(tmp_path.glob("*.search*"))

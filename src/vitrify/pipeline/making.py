@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter
 from vitrify.core.words import counted
@@ -19,7 +20,7 @@ from vitrify.pipeline.files import called
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
-from vitrify.pipeline.search import Goal, How, checkpoint, quantize_well
+from vitrify.pipeline.search import Goal, How, checkpoint, forget, quantize_well
 from vitrify.pipeline.steps import calibrate_model, step
 from vitrify.pipeline.verify import compare_files, softened, summary
 from vitrify.results import AnalysisRow, CalibrationFacts, ComparisonRow, ConflictRow, LedgerRow, QuantizeResult
@@ -103,9 +104,12 @@ def make(model: Model, path: Path, target: Path, job: Job, reporter: Reporter) -
     told += data.findings(interface) if data.feed is not None else []
     with called(path, job.source), step(reporter, "quantize") as note:
         how = How(goal=job.goal, state=job.state, jobs=job.jobs)
-        result, recipe = quantize_well(model, path, statistics, recipe, data, how, reporter)
-        if kept is not None:
-            kept.unlink(missing_ok=True)
+        try:
+            result, recipe = quantize_well(model, path, statistics, recipe, data, how, reporter)
+        except UsageError:
+            forget(job.state)           # it will be refused again; only what was stopped can go on
+            raise
+        forget(job.state)
         note.text = f"{len(result.model.main)} nodes"
     compared: list[Verification] = []
     analyzed: list[AnalysisRow] = []

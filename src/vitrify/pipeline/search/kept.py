@@ -68,6 +68,13 @@ class Kept:
             self._path.unlink(missing_ok=True)
 
 
+def forget(state: Path | None) -> None:
+    """Remove both files of a search, if it has any."""
+    if state is not None:
+        state.unlink(missing_ok=True)
+        checkpoint(state).unlink(missing_ok=True)
+
+
 def checkpoint(state: Path) -> Path:
     """The file beside a search's own that keeps what calibration has seen."""
     return state.with_name(state.name + CALIBRATION)

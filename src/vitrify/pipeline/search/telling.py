@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import msgspec
 
 from vitrify.core.findings import Finding, Severity
@@ -92,7 +94,8 @@ def over_budget(found: Outcome) -> Finding:
                  f"compiler's estimate, {goal.budget_ms:g} ms was asked for",
         why=f"8 bits are the fastest that there is, so nothing was put into 16; {found.name} is "
             f"{found.shown(found.first)}{quality}",
-        help=f"raise --budget-ms above {found.first_ms:.2f}, or give the model smaller inputs with --shape")
+        help=f"raise --budget-ms to {ceil(100 * (found.first_ms or 0)) / 100:.2f} or more, or give the model smaller "
+             "inputs with --shape")
 
 
 def _time(found: Outcome) -> str:
