@@ -108,11 +108,13 @@ def restore(model: Model, where: str) -> None:
 
 
 def _check_positions(model: Model, interface: Interface) -> None:
-    inputs, outputs = len(model.main.inputs), len(model.main.outputs)
+    inputs = len(model.main.inputs)
+    host = interface.host
+    outputs, giver = (len(model.main.outputs), "file") if host is None else (len(host.gives), "host program")
     if any(not 0 <= b.position < inputs for b in interface.inputs):
         raise ValueError(f"an input beyond the {inputs} of the file")
     if any(not 0 <= p.position < outputs for b in interface.outputs for p in b.parts):
-        raise ValueError(f"an output beyond the {outputs} of the file")
+        raise ValueError(f"an output beyond the {outputs} of the {giver}")
 
 
 def _apply(graph: Graph, notes: _GraphNotes, texts: list[str]) -> None:
