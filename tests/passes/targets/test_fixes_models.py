@@ -147,6 +147,29 @@ def test_what_litert_cannot_run_is_written_in_what_it_can(name: str, tmp_path: P
     run(model, tmp_path / "after.tflite", given(model))
 
 
+def decoded_in_float() -> Model:
+    """Scores and boxes of a detector whose file decodes the boxes."""
+    m = Maker()
+    x = m.input(1, 8, 8, 3)
+    y = m.op(ops.Conv2D(padding=SAME, stride_h=1, stride_w=1), x, *m.weights(6, 3, 3, 3, x=x))
+    real = m.op(ops.Dequantize(), y, dtype=DType.FLOAT32)
+    boxes = m.op(ops.Slice(), real, m.ints(0, 0, 0, 0), m.ints(1, 8, 8, 4))
+    scores = m.op(ops.Logistic(), m.op(ops.Slice(), real, m.ints(0, 0, 0, 4), m.ints(1, 8, 8, 2)))
+    grid = m.const(m.random.uniform(0, 600, (1, 8, 8, 4)), np.float32)
+    return m.model(m.op(ops.Add(), m.op(ops.Mul(), boxes, m.const(16.0, np.float32)), grid), scores)
+
+
+def test_a_float_tail_becomes_a_host_program() -> None:
+    model = decoded_in_float()
+    outcome = fix_model(model, "imx93", names=["host-tails"], compiler=False)
+    assert (outcome.cpu_before, outcome.cpu_after, outcome.largest_error_lsb) == (6, 0, 0)
+    assert [node.op.kind for node in model.main] == ["CONV_2D"]
+    assert model.interface is not None
+    assert model.interface.host is not None
+    assert [step.operator for step in model.interface.host.steps] == ["SLICE", "SLICE", "LOGISTIC", "MUL", "ADD"]
+    assert len(model.interface.outputs) == 2
+
+
 def test_inexact_fixes_wait_to_be_named() -> None:
     def build() -> Model:
         m = Maker()

@@ -89,6 +89,7 @@ CASES |= {
     "transpose_long": ("transposes", lambda: transpose((0, 2, 1), 1, 70000, 3)),
     "transpose_outer": ("transposes", lambda: transpose((3, 1, 0, 2), 3, 400, 5, 300)),
     "transpose_six_axes": ("transposes", lambda: transpose((0, 1, 3, 2, 4, 5), 1, 4, 7, 4, 7, 8)),
+    "nearest_batch": ("batches", lambda: nearest((3, 4, 5, 2), (8, 10))),
     "nearest_3": ("resizes", lambda: nearest((1, 4, 5, 3), (12, 15))),
     "nearest_16": ("resizes", lambda: nearest((1, 2, 3, 8), (32, 48), centres=True)),
     "nearest_2_by_4": ("resizes", lambda: nearest((1, 4, 5, 3), (8, 20))),

@@ -14,9 +14,6 @@ from vitrify.passes.targets.place import Place
 _LONGEST = 4096
 
 
-@fix("batches", ops.Mean, mends=("ethos-u.batch",),
-     says="takes the batch as height of one image, whose rows are averaged",
-     wins="a mean that would be left to the CPU; nothing is moved")
 @fix("depth-means", ops.Mean, mends=("ethos-u.depth-reduction",),
      says="takes the places as one row of pixels, whose channels are averaged; a TRANSPOSE where that is not enough",
      wins="a mean that would be left to the CPU")
@@ -24,7 +21,7 @@ _LONGEST = 4096
      says="takes a long axis as height and width of an image",
      wins="a mean that would be left to the CPU; nothing is moved")
 def rearranged(place: Place) -> Tensor | None:
-    """One function for all three, as one rearrangement mends them together."""
+    """One function for both, as one rearrangement mends them together."""
     x, axes = place.x, axis_list(place.node.optional(1), len(place.x.shape))
     if not axes or not place.is_static:
         return None

@@ -23,6 +23,8 @@ SECONDS = 300.0
 """The limit of one run: reference kernels take a minute for the largest models of the zoo."""
 _PLAIN_ONLY = frozenset({"CEIL", "DEPTH_TO_SPACE", "ELU", "ROUND", "SUM"})
 """LiteRT 2.3 has no reference kernels of these, or wrong ones; such a model runs in plain kernels, before and after."""
+_FLOAT = 0.01
+"""Float outputs of two runtimes may differ by so much of what would be a step, and count as equal."""
 _UNBOUNDED = 3.0
 _INDICES = 2
 """Integers without a scale are indices, lengths or flags: 0 and 1 are so almost always."""
@@ -119,6 +121,7 @@ def _difference(old: Observation, new: Observation) -> float:
         step = old.steps.get(name, new.steps.get(name))
         if step is None:        # of a host program or a float output: there are no steps to count
             step = np.maximum(np.abs(np.asarray(before, np.float64)).max() / 255, 1e-12)
+            apart = np.where(apart < _FLOAT * step, 0, apart)
         with np.errstate(invalid="ignore"):
             worst = max(worst, float(np.nanmax(apart / step)))
     return worst
