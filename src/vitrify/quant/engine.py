@@ -15,12 +15,14 @@ from vitrify.ir.validation import validate
 from vitrify.ops import Dequantize, Quantize
 from vitrify.quant.applying import apply
 from vitrify.quant.boundary import convert_boundary
+from vitrify.quant.calibration.calibrators import node_names
 from vitrify.quant.calibration.observe import keys, watches
 from vitrify.quant.calibration.statistics import Range, Statistics
 from vitrify.quant.copying import copy_model
 from vitrify.quant.equalizing.scaling import equalize
 from vitrify.quant.forms.amplitudes import PASS as AMPLITUDES
 from vitrify.quant.forms.amplitudes import use_amplitudes
+from vitrify.quant.forms.faint import faint_layers
 from vitrify.quant.forms.islands import Islands, cut_out, island_nodes
 from vitrify.quant.forms.lstm import sequences, write_sequences
 from vitrify.quant.forms.norms import part_roots
@@ -29,6 +31,7 @@ from vitrify.quant.forms.preparing import fold_half_weights
 from vitrify.quant.forms.quotients import PASS as QUOTIENTS
 from vitrify.quant.forms.quotients import quotients, write_quotients
 from vitrify.quant.forms.sequences import FORM, steps, too_long
+from vitrify.quant.forms.states import state_nodes
 from vitrify.quant.forms.tables import tables, write_tables
 from vitrify.quant.forms.wide import is_peaked, wide_nodes, write_out
 from vitrify.quant.outputs.conflicts import Conflict, conflict_findings, resolved
@@ -129,10 +132,19 @@ def _widths(graph: Graph, statistics: Statistics, recipe: Recipe, known: dict[Te
     if recipe.norms == "int16":
         ranges, parted = part_roots(graph, natural_ranges(graph, statistics, recipe, known=known))
         known |= ranges
-    wide = (wide_nodes(graph, recipe, statistics) | fine | parted) - kept
+    more = _demanding(graph, statistics, recipe, known)
+    wide = (wide_nodes(graph, recipe, statistics) | fine | parted | more) - kept
     if wide:
         known |= write_out(graph, wide, natural_ranges(graph, statistics, recipe, wide, known))
     return wide
+
+
+def _demanding(graph: Graph, statistics: Statistics, recipe: Recipe, known: dict[Tensor, Range]) -> set[Node]:
+    """The nodes that faint layers and states ask 16 bits of, but for those that the recipe speaks of."""
+    found = state_nodes(graph) if recipe.states == "int16" else set[Node]()
+    if recipe.faint == "int16":
+        found |= faint_layers(graph, statistics, natural_ranges(graph, statistics, recipe, known=known))
+    return {node for node in found if recipe.override(node_names(node), node.op.kind).activations is None}
 
 
 def _record(ledger: Ledger, graph: Graph, before: int, wide: Set[Node], planned: Plan) -> None:

@@ -102,6 +102,10 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ``wide_until`` is chosen so that as few operators as possible compute in 16 bits. 0: not asked.
     norms: ``int16`` lets normalizations, and the sums of layers that they read, compute with 16 bits where the products
         with weights do not; ``int8`` does not.
+    faint: ``int16`` lets a layer compute with 16 bits whose input varies so little beside its range that rounding it to
+        8 bits would drown what the layer looks for; ``int8`` does not.
+    states: ``int16`` lets the gates and sums compute with 16 bits that carry a state from an input of the model to an
+        output, as streaming models have them; ``int8`` does not.
     input_type, output_type: the element type of the file's own inputs and outputs.
     outputs: ``split`` takes outputs that join parts of very different range apart; ``normalize`` scales the parts to
         -1..1 and keeps one output, which is to be multiplied by the factors in the metadata; ``keep`` leaves them.
@@ -138,6 +142,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     wide_until: str = ""
     least_db: float = 0.0
     norms: Activations = "int16"
+    faint: Activations = "int16"
+    states: Activations = "int16"
     input_type: IoType = "int8"
     output_type: IoType = "int8"
     outputs: Literal["split", "normalize", "keep"] = "split"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import vitrify.ops as ops
+from vitrify.core.findings import Finding, Severity
 from vitrify.importers.onnx.context import Context
 from vitrify.importers.onnx.lowerings.joining import sliced
 from vitrify.importers.onnx.registry import lowering
@@ -13,6 +14,9 @@ from vitrify.importers.onnx.source import SourceNode
 from vitrify.ir import Tensor
 
 REFLECT = 0  # MirrorPadMode. Source: TFLite schema.
+
+INFINITE = 1e30
+"""A padding value beyond this stands for infinity: no layer computes such values."""
 
 
 @lowering("Pad")
@@ -41,7 +45,17 @@ def pad(ctx: Context, node: SourceNode) -> None:
         raise node.problem(f"mode '{mode}' is not one of constant, reflect, edge, wrap")
     if value == 0:
         return ctx.bind(node, ctx.emit(ops.Pad(), [x, np.array(pads, np.int32)]))
+    if x.dtype.is_float and abs(float(value)) >= INFINITE:
+        ctx.findings.append(_infinite(node, float(value)))
     return ctx.bind(node, ctx.emit(ops.PadV2(), [x, np.array(pads, np.int32), np.array(value, x.dtype.numpy)]))
+
+
+def _infinite(node: SourceNode, value: float) -> Finding:
+    """Tell of a padding that would take all levels of an integer range."""
+    return Finding(code="range.outlier_constant", severity=Severity.INFO, where=node.shown,
+                   headline=f"the padding constant {value:.3g} stands for infinity",
+                   why="in one 8-bit range it would leave all other values 1 of 256 levels; quantization leaves it out, "
+                       "and a max pool behind it pads by itself, which gives the same maxima")
 
 
 def _repeated(ctx: Context, node: SourceNode, x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
