@@ -2,7 +2,8 @@
 
 Each figure is the largest resident size of a process that does nothing but calibrate: the float model, one sample at a
 time from a file of 8-bit pixels, all that the quantizer asks for observed. `python benchmarks/quality/memory.py` writes
-the section of docs/benchmarks.md; `--one MODEL CALIBRATOR N DATA` is what each process runs.
+the section of docs/benchmarks.md; `--only MODEL CALIBRATOR...` measures some rows of it and keeps the others;
+`--one MODEL CALIBRATOR N DATA` is what each process runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +22,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"
 COUNTS = (16, 64, 250, 1000)
 MODELS = {"MobileNetV2, 96 pixels": ("zoo/mobilenet_v2.onnx", 96),
-          "YOLOv8n, 160 pixels": ("models/nudenet_yolov8n/320n.onnx", 160)}
-"""Small pictures: less stands beside what might grow, and a thousand take minutes."""
+          "YOLOv8n, 320 pixels": ("models/nudenet_yolov8n/320n.onnx", 320)}
+"""Small pictures: less stands beside what might grow."""
 LIMIT = 1.1
 
 
@@ -93,30 +95,45 @@ def measure(model: Path, calibrator: str, count: int, data: Path) -> dict[str, f
     return found
 
 
-def main() -> int:
-    """Measure everything and write the section."""
+def kept_rows() -> dict[str, str]:
+    """The rows of the page as it is, by their first two columns."""
+    text = PAGE.read_text() if PAGE.exists() else ""
+    rows = [line for line in text.splitlines() if any(line.startswith(f"| {title} |") for title in MODELS)]
+    return {row_key(*[cell.strip() for cell in row.split("|")[1:3]]): row for row in rows}
+
+
+def row_key(title: str, calibrator: str) -> str:
+    """How a row begins."""
+    return f"| {title} | {calibrator} |"
+
+
+def main(title: str = "", chosen: Sequence[str] = ()) -> int:
+    """Measure everything, or some calibrators for one model, and write the section."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
     from sections import put_section
 
     from vitrify.core.files import temporary_folder
 
-    lines = ["## Memory of calibration", "",
-             "Largest resident size of the process that calibrates, in MB, by the number of samples. Moments for "
-             "rounding and means for biases are taken as by default. The last column is that of most samples by that "
-             "of fewest.",
-             "", "| model | calibrator | " + " | ".join(map(str, COUNTS)) + " | ratio |",
-             "|---|---|" + "---:|" * (len(COUNTS) + 1)]
+    head = ["## Memory of calibration", "",
+            "Largest resident size of the process that calibrates, in MB, by the number of samples. Moments for "
+            "rounding and means for biases are taken as by default. The last column is that of most samples by that "
+            "of fewest.",
+            "", "| model | calibrator | " + " | ".join(map(str, COUNTS)) + " | ratio |",
+            "|---|---|" + "---:|" * (len(COUNTS) + 1)]
+    rows = kept_rows() if title else {}
     worst = 0.0
     with temporary_folder() as folder:
-        for title, (name, size) in MODELS.items():
-            model, data = prepare(name, size, Path(folder))
-            for calibrator in calibrators():
+        for name, (file, size) in MODELS.items():
+            if title not in ("", name):
+                continue
+            model, data = prepare(file, size, Path(folder))
+            for calibrator in chosen or calibrators():
                 found = [measure(model, calibrator, count, data)["mb"] for count in COUNTS]
                 worst = max(worst, found[-1] / found[0])
-                lines.append(f"| {title} | {calibrator} | " + " | ".join(f"{mb:.0f}" for mb in found)
-                             + f" | {found[-1] / found[0]:.2f} |")
-                print(lines[-1], flush=True)
-                put_section(PAGE, "calibration-memory", lines)
+                rows[row_key(name, calibrator)] = (row_key(name, calibrator) + " " + " | ".join(
+                    f"{mb:.0f}" for mb in found) + f" | {found[-1] / found[0]:.2f} |")
+                print(rows[row_key(name, calibrator)], flush=True)
+                put_section(PAGE, "calibration-memory", [*head, *rows.values()])
     print(f"largest ratio {worst:.3f}, allowed {LIMIT}")
     return int(worst > LIMIT)
 
@@ -124,5 +141,7 @@ def main() -> int:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         one(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
+    elif sys.argv[1:2] in ([], ["--only"]):
+        sys.exit(main(*sys.argv[2:3], chosen=sys.argv[3:]))
     else:
-        sys.exit(main())
+        sys.exit(__doc__)
