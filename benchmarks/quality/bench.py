@@ -55,11 +55,17 @@ def kept(tool: str, subject: Subject) -> Path:
     asked = [REVISION, CALIBRATION, HELD_OUT, subject.fixed, subject.mean, subject.std,
              [peers[p] for p in REQUIREMENTS.get(tool, ())]]
     stamp = hashlib.sha256(json.dumps(asked).encode() + subject.onnx.read_bytes()).hexdigest()[:16]
-    return RESULTS / f"{tool.replace(', ', '-').replace(' ', '_')}-{subject.name}-{stamp}.json"
+    return RESULTS / f"{_stem(tool, subject)}-{stamp}.json"
+
+
+def _stem(tool: str, subject: Subject) -> str:
+    return f"{tool.replace(', ', '-').replace(' ', '_')}-{subject.name}"
 
 
 def known(tool: str, subject: Subject, any_source: bool) -> Outcome | None:
     """The kept result; one of ours only when our program is the same, unless ``any_source``."""
+    if not any(RESULTS.glob(f"{_stem(tool, subject)}-*.json")):
+        return None                     # nothing to look for: the model need not be read
     path = kept(tool, subject)
     if not path.exists():
         return None
