@@ -6,7 +6,7 @@ BIN := .venv/bin
 # PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
 TORCH ?= yes
 
-.PHONY: demo test test-tf test-all lint types docs bench bench-zoo bench-quality zoo zoo-int8 fuzz lock clean
+.PHONY: demo test test-tf test-all lint types docs bench bench-zoo bench-quality bench-tasks zoo zoo-int8 zoo-npu fuzz lock clean
 
 .venv/core: requirements/core.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
@@ -74,11 +74,17 @@ zoo: .venv/core .cache/zoo/venv/complete          ## export every model of the z
 zoo-int8: .venv/core       ## quantize every model of the zoo, run every file: docs/zoo_int8.md
 	@$(BIN)/python benchmarks/zoo/int8.py
 
+zoo-npu: .venv/core        ## fix every int8 file of the zoo for an NPU: docs/zoo_npu.md
+	@$(BIN)/python benchmarks/zoo/npu.py
+
 bench-zoo: .venv/dev .cache/zoo/venv/complete   ## the models of `make zoo` side by side with the peers: hours at first, then kept
 	$(BIN)/python benchmarks/zoo/race.py
 
 bench-quality: .venv/dev .cache/zoo/venv/complete   ## int8 quality side by side with the peers, on the models of `make zoo`
 	$(BIN)/python benchmarks/quality/bench.py
+
+bench-tasks: .venv/dev    ## task results of pretrained models in int8: docs/tasks_int8.md
+	$(BIN)/python benchmarks/quality/tasks.py
 
 fuzz: .venv/dev           ## property tests and hostile files, twenty times as long
 	VITRIFY_FUZZ=20 $(BIN)/pytest -q -n 2 -m hypothesis --timeout 3600

@@ -25,7 +25,10 @@ Key = tuple[str, str]
 
 
 class Applied(msgspec.Struct, kw_only=True):
-    """One place that was rewritten: the node as it was (``before``), and the nodes in its place now."""
+    """One place that was rewritten: the node as it was (``before``), and the nodes in its place now.
+
+    A sweep over the model has no node; ``places`` counts what it changed, ``won`` the nodes that left the CPU.
+    """
 
     fix: Fix
     node: str
@@ -36,6 +39,8 @@ class Applied(msgspec.Struct, kw_only=True):
     made: tuple[str, ...]
     within: str = ""
     before: Node | None = None
+    places: int = 1
+    won: int = 0
 
     @property
     def key(self) -> Key:
@@ -90,10 +95,12 @@ def _swept(model: Model, one: Fix, target: Target) -> list[Applied]:
     assert one.sweep is not None
     before, broken = Snapshot(model), len(reasons(model.main, target))
     changes = one.sweep(model)
-    if changes and len(reasons(model.main, target)) > broken:
+    won = broken - len(reasons(model.main, target))
+    if changes and won < 0:
         before.restore()
         return []
-    return [Applied(fix=one, node="", operator="", origin="", outputs=(), codes=one.mends, made=())] if changes else []
+    return [Applied(fix=one, node="", operator="", origin="", outputs=(), codes=one.mends, made=(), places=changes,
+                    won=won)] if changes else []
 
 
 def _rewritten(graph: Graph, node: Node, one: Fix, target: Target, variant: Mapping[str, int],
@@ -117,7 +124,8 @@ def _rewritten(graph: Graph, node: Node, one: Fix, target: Target, variant: Mapp
     for new in place.made:
         roots[new.name] = root or node.name
     return Applied(fix=one, node=node.name, operator=node.op.kind, origin=origin, outputs=outputs, codes=codes,
-                   made=tuple(new.name for new in place.made), within=root, before=node)
+                   made=tuple(new.name for new in place.made), within=root, before=node,
+                   won=int(bool(codes)))
 
 
 def _better(place: Place, target: Target, tables: Mapping[str, Sequence[Fix]], was_broken: bool) -> bool:

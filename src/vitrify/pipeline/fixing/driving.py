@@ -271,8 +271,8 @@ class _Fixing:
         mine = [place for place in self.applied if place.fix is one]
         times = [self.won[place.key] for place in mine if place.key in self.won and place.node]
         return FixRow(
-            name=one.name, says=one.says, exactness=one.exactness.value, places=len(mine),
-            won=sum(bool(place.codes) for place in mine), won_ms=sum(times) if times else None,
+            name=one.name, says=one.says, exactness=one.exactness.value, places=sum(place.places for place in mine),
+            won=sum(place.won for place in mine), won_ms=sum(times) if times else None,
             largest_error_lsb=max(map(self._error, mine), default=0) if mine else None,
             examples=[place.origin for place in mine if place.origin][:_EXAMPLES],
             undone=self.undone.get(one.name, [])[:_EXAMPLES])
