@@ -16,7 +16,7 @@ import numpy as np
 from vitrify.core.errors import UsageError, VitrifyError
 from vitrify.core.files import temporary_folder
 from vitrify.core.progress import Reporter, Silent
-from vitrify.ir import Model
+from vitrify.ir import LedgerEntry, Model
 from vitrify.pipeline.options import DataOptions
 from vitrify.pipeline.search.candidates import Candidates, Names, Task, Worth, digest, latency, lay_out, with_wide
 from vitrify.pipeline.search.goal import Goal
@@ -38,8 +38,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 LOOKED_AT, COMPARED = 16, 4
 """Samples that the float model runs on, and how many of them candidates are compared on, those with most signal."""
 
-COSTS = "costs"
-"""What the file of a search calls what rounding costs."""
+COSTS, TRIALS = "costs", "trials"
+"""What the file of a search calls what rounding costs, and the recipe that trials before it took."""
 
 COUNTED = 200
 """Samples for a metric that counts them."""
@@ -91,8 +91,10 @@ class _Search:
         self.sets: list[Names] = []
         self.samples, answers = _compared(model, path, data, how.goal)
         lay_out(folder, path, statistics, self.samples, answers)
-        task = Task(folder=str(folder), recipe=recipe, goal=how.goal)
         self.kept = Kept(how.state, self._key(answers))
+        self.line: LedgerEntry | None = None
+        self.recipe = self._after_trials(data)
+        task = Task(folder=str(folder), recipe=self.recipe, goal=how.goal)
         self.candidates = Candidates(task, self.kept, how.jobs, lambda n: reporter.advance(n, 0))
 
     def _key(self, answers: Sequence[Mapping[str, Array]]) -> object:
@@ -104,6 +106,26 @@ class _Search:
                 "recipe": msgspec.to_builtins(self.recipe), "metric": self.goal.measure.name, "code": code(),
                 "answers": [{k: v.tobytes().hex()[:4096] for k, v in a.items()} for a in answers[:2]]}
 
+    def _after_trials(self, data: DataOptions) -> Recipe:
+        """The recipe with the calibrator and the rounding that do best, as it asks for, found once for a search."""
+        from vitrify.pipeline.trying import tried
+        from vitrify.quant.recipe import format_recipe, parse_recipe
+
+        if self.recipe.trials == "none" or data.random:
+            return msgspec.structs.replace(self.recipe, trials="none")
+        if TRIALS not in self.kept:
+            found, line = tried(self.model, self.path, self.statistics, self.recipe, data)
+            self.kept.add(TRIALS, [format_recipe(found), msgspec.to_builtins(line)])
+        text, told = self.kept[TRIALS]
+        self.line = msgspec.convert(told, LedgerEntry | None)
+        return msgspec.structs.replace(parse_recipe(text), trials="none")
+
+    def _end(self, result: QuantizeResult, finding: Finding) -> QuantizeResult:
+        """The result with what the trials and the search say."""
+        if self.line is not None:
+            result.ledger.add(self.line)
+        return _told(result, finding)
+
     def run(self) -> tuple[QuantizeResult, Recipe]:
         narrow = quantize_model(self.model, self.statistics, self.recipe)
         times = self._times(narrow)
@@ -113,7 +135,7 @@ class _Search:
             limit = self.goal.budget_ms
             if limit and before is not None and before > limit:
                 self.kept.forget()
-                return _told(narrow, over_budget(self._outcome((), first, first, before, before))), self.recipe
+                return self._end(narrow, over_budget(self._outcome((), first, first, before, before))), self.recipe
             chosen: Names = () if self._is_good(first) else self._chosen(narrow, first)
             chosen = self._in_time(chosen, times)
             worth = self._tried([chosen])[0]
@@ -123,10 +145,10 @@ class _Search:
         self.kept.forget()
         outcome = self._outcome(chosen, first, worth, before, time)
         if not chosen:
-            return _told(narrow, reached(outcome) if self._is_good(first) else unreached(outcome)), self.recipe
+            return self._end(narrow, reached(outcome) if self._is_good(first) else unreached(outcome)), self.recipe
         recipe = with_wide(self.recipe, chosen)
         result = quantize_model(self.model, self.statistics, recipe)
-        return _told(result, reached(outcome)), recipe
+        return self._end(result, reached(outcome)), recipe
 
     def _outcome(self, chosen: Names, first: Worth, worth: Worth, before: float | None,
                  time: float | None) -> Outcome:
