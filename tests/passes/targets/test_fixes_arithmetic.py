@@ -65,6 +65,16 @@ def dense(*shape: int, outputs: int = 24, bias: bool = True) -> Model:
     return m.model(m.op(ops.FullyConnected(keep_num_dims=True), x, *inputs, scale=0.04))
 
 
+def square_root() -> Model:
+    m = Maker()
+    return m.model(m.op(ops.Sqrt(), m.input(1, 4, 4, 32, scale=0.01, zero=-128), scale=1.6 / 255, zero=-128))
+
+
+def unit_length(*shape: int) -> Model:
+    m = Maker()
+    return m.model(m.op(ops.L2Normalization(), m.input(*shape, zero=-20), scale=1 / 128, zero=0))
+
+
 def bilinear(shape: tuple[int, ...], size: tuple[int, int], corners: bool = False, centres: bool = False) -> Model:
     m = Maker()
     op = ops.ResizeBilinear(align_corners=corners, half_pixel_centers=centres)
@@ -92,6 +102,9 @@ CASES: dict[str, tuple[str, int, Callable[[], Model]]] = {
     "sum_apart": ("one-axis-sums", 0, lambda: sum_up((1, 3), 2, 5, 3, 4, keep=False)),
     "dense_on_image": ("dense-convolutions", 1, lambda: dense(1, 9, 7, 40)),
     "dense_without_bias": ("dense-convolutions", 1, lambda: dense(1, 2, 3, 16, bias=False)),
+    "square_root": ("square-roots", 1, square_root),
+    "unit_length": ("unit-lengths", 1, lambda: unit_length(1, 512)),
+    "unit_length_of_pixels": ("unit-lengths", 1, lambda: unit_length(1, 3, 5, 16)),
     "quotient": ("constant-quotients", 1, lambda: quotient(100, 0.03)),
     "quotient_int16": ("constant-quotients", 1, lambda: quotient(-3000, 0.001, DType.INT16, 0.02)),
     "bilinear_corners": ("bilinear-products", 2, lambda: bilinear((1, 9, 9, 8), (18, 18), corners=True)),

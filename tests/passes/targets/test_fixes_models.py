@@ -170,6 +170,27 @@ def test_a_float_tail_becomes_a_host_program() -> None:
     assert len(model.interface.outputs) == 2
 
 
+def unsigned(low: int, high: int) -> Model:
+    """A convolution, a pool and a softmax of uint8, with weights of these steps."""
+    m = Maker(DType.UINT8)
+    x = m.input(1, 8, 8, 3)
+    weights = m.const(m.random.integers(low, high + 1, (5, 3, 3, 3)), np.uint8, Quantization.per_tensor(0.004, 120))
+    bias = m.const(m.random.integers(-900, 900, 5), np.int32, Quantization.per_tensor(0.004 * 0.05))
+    x = m.op(ops.Conv2D(padding=SAME, stride_h=1, stride_w=1), x, weights, bias)
+    x = m.op(ops.MaxPool2D(filter_height=2, filter_width=2, stride_h=2, stride_w=2), x)
+    return m.model(m.op(ops.Softmax(beta=1.0), x, scale=1 / 256, zero=0))
+
+
+@pytest.mark.parametrize(("low", "high", "most"), [(0, 240, 1), (0, 255, 8)], ids=["centred", "rounded_anew"])
+def test_unsigned_models_become_signed(low: int, high: int, most: int) -> None:
+    model = unsigned(low, high)
+    outcome = fix_model(model, "imx93", names=["signed-values"], compiler=False)
+    assert [row.name for row in outcome.rows] == ["signed-values"]
+    assert not any(t.dtype is DType.UINT8 for t in model.main.tensors())
+    assert outcome.largest_error_lsb is not None
+    assert outcome.largest_error_lsb <= most
+
+
 def test_inexact_fixes_wait_to_be_named() -> None:
     def build() -> Model:
         m = Maker()

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from typing import TypeVar
 
 import msgspec
 
@@ -17,6 +18,7 @@ Rewrite = Callable[[Place], "Tensor | Sequence[Tensor] | None"]
 """Builds nodes before ``place.node`` and returns what stands for its outputs; None where it cannot help."""
 Sweep = Callable[[Model], int]
 """Rewrites a whole model; returns the number of places changed."""
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,14 +58,14 @@ _ERRORS = {Exactness.EXACT: 0, Exactness.ROUNDING: 1, Exactness.APPROXIMATE: Non
 
 def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Iterable[str] = (),
         exactness: Exactness = Exactness.EXACT, cheaper: bool = False,
-        repairs: bool = False, whole: bool = False) -> Callable[[Callable[..., object]], Callable[..., object]]:
+        repairs: bool = False, whole: bool = False) -> Callable[[Function], Function]:
     """Register a function as a fix: a ``Rewrite`` of nodes of ``kinds``, or with ``whole`` a ``Sweep``.
 
     Raises:
         TypeError: the name is taken.
     """
 
-    def register(function: Callable[..., object]) -> Callable[..., object]:
+    def register(function: Function) -> Function:
         if name in _FIXES:
             raise TypeError(f"there are two fixes '{name}'; the second is in {function.__module__}")
         found: dict[str, object] = {"sweep" if whole else "rewrite": function}
