@@ -173,6 +173,17 @@ def test_other_targets(target: str, tmp_path: Path) -> None:
     assert not [f for f in found.findings if f.code == "check.disagreement"]
 
 
+def test_a_model_is_judged_as_it_was_before_its_integer_form(tmp_path: Path) -> None:
+    file = made.Maker()
+    x, y = file.tensor("x", (1, 8, 8, 4)), file.tensor("y", (1, 8, 8, 1))
+    axes = file.tensor("axes", (1,), "int32", data=np.array([3], np.int32))
+    file.node(made.BUILTIN.MEAN, [x, axes], [y], "ReducerOptions", keepDims=True)      # becomes a product with weights
+    found = check(file.write(tmp_path / "mean.tflite", [x], [y]))
+    assert [row.nodes for row in found.diagnoses] == [1]
+    assert found.as_it_is is not None
+    assert (found.as_it_is.nodes, found.coverage.nodes) == (0.0, 1.0)
+
+
 def test_rules_alone_ask_nobody_else(tmp_path: Path) -> None:
     found = check(island(tmp_path / "m.tflite"), rules_only=True)
     assert found.judges == ["rules"]
@@ -233,3 +244,12 @@ def test_undoing_integers_keeps_weights_to_the_bit(tmp_path: Path) -> None:
     assert [node.op.kind for node in model.main] == ["CONV_2D", "TANH", "CONV_2D"]
     for name, wanted in stored.items():
         np.testing.assert_array_equal(weights[name], wanted)
+
+
+def test_python_can_fix(tmp_path: Path) -> None:
+    import vitrify as vt
+
+    found = vt.check(float_ends(tmp_path / "m.tflite"), "imx93", fix=tmp_path / "fixed.tflite")
+    assert found.fixes is not None
+    assert (found.fixes.cpu_before, found.fixes.cpu_after) == (2, 0)
+    assert vt.check(tmp_path / "fixed.tflite", "imx93", rules_only=True).coverage.nodes == 1.0

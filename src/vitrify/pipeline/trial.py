@@ -29,7 +29,7 @@ _ONE = DataOptions(random=True, samples=1)
 
 def quantize_on_trial(model: Model, ledger: Ledger, target: Path, conversion: ConvertOptions,
                       reporter: Reporter) -> tuple[list[LedgerRow], list[Finding], list[Finding]]:
-    """Quantize an imported float model on one sample of random values and write ``target``.
+    """Quantize an imported float model on one sample of random values and write ``target``; it stays as it is itself.
 
     Operators without an integer form stay in float, as a recipe may ask for. Returns the ledger, what is worth knowing,
     and what was refused.
@@ -39,7 +39,9 @@ def quantize_on_trial(model: Model, ledger: Ledger, target: Path, conversion: Co
     """
     from vitrify import tflite
     from vitrify.passes import to_integer_forms
+    from vitrify.quant.copying import copy_model
 
+    model = copy_model(model)
     recipe = structs.replace(QuantizeOptions(effort="fast").effective(), outputs="keep")
     with temporary_folder() as folder, shared_child():
         to_integer_forms(model, ledger, steps=recipe.in_steps)
