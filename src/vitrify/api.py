@@ -33,7 +33,7 @@ from vitrify.pipeline.calls import (
     quantization_of,
     write_given,
 )
-from vitrify.pipeline.options import BuildOptions, ConvertOptions, DataOptions, Layout
+from vitrify.pipeline.options import BuildOptions, Layout
 from vitrify.results import (
     BuildResult,
     CheckResult,
@@ -196,31 +196,53 @@ def _read(inputs: Mapping[str, Array | str | Path], interface: Interface, model:
     return arrays | {one.name: source_of(files[one.name], [one], how).sample(0)[one.name] for one in taken}
 
 
-def check(model: Source, target: str, *, rules_only: bool = False) -> CheckResult:
+def check(model: Source, target: str, *, data: str | Path | None = None,
+          samples: int | Literal["auto"] | None = None, preprocess: Preprocess | None = None, rules_only: bool = False,
+          fix: str | Path | None = None, approximate: Sequence[str] = (), shapes: Shapes | None = None,
+          dims: Dims | None = None, values: Values | None = None, trust: bool = False) -> CheckResult:
     """Say for each node of a model where it would run on ``target``, why, and what mends it.
 
-    A float model is judged as it is (``as_it_is``) and as it would be quantized. ``rules_only``: neither LiteRT nor the
-    target's compiler is asked.
+    A float model is judged as it is (``as_it_is``) and as it would be quantized: with ``data``, or else on random
+    values, since where a node runs does not depend on them.
 
+    Args:
+        model: a model or its file.
+        target: the chip.
+        data, samples, preprocess: as for ``quantize``.
+        rules_only: neither LiteRT nor the target's compiler is asked about an integer model.
+        fix: apply the fixes of the target and write the result to this file.
+        approximate: fixes that change values, applied besides the exact ones.
+        shapes, dims, values, trust: as for ``load``.
     Raises:
-        VitrifyError: there is no such target, or the file is no model.
+        VitrifyError: there is no such target, the file is no model, or it cannot be fixed.
     """
     from vitrify.pipeline.check import check_file
+    from vitrify.pipeline.check_fix import FixOptions
 
+    given = data_of(data, samples, False, preprocess)
+    fixing = FixOptions(wanted=fix is not None, output=None if fix is None else output_of(fix),
+                        approximate=tuple(approximate))
+    options = conversion_of(shapes, "nhwc", values, dims, trust)
     with _file(model) as path:
-        return _named(check_file(path, target, DataOptions(), ConvertOptions(), rules_only=rules_only), "check")
+        return _named(check_file(path, target, given, options, rules_only=rules_only, fix=fixing), "check")
 
 
-def compile(model: Source, target: str, output: str | Path) -> CompileResult:
+def compile(model: Source, target: str, output: str | Path, *, search: bool = False, search_seconds: float = 60.0,
+            approximate: Sequence[str] = ()) -> CompileResult:
     """Compile an int8 model for ``target`` and write ``output``.
+
+    With ``search``, for about ``search_seconds``, settings of the compiler and exact rewrites are tried, those that are
+    named in ``approximate`` too; what is estimated fastest is kept.
 
     Raises:
         VitrifyError: the model computes in float, LiteRT or the compiler refuses it, or it cannot be written.
     """
     from vitrify.pipeline.compile import compile_file
+    from vitrify.pipeline.compile_search import SearchOptions
 
+    options = SearchOptions(wanted=search, seconds=search_seconds, approximate=tuple(approximate))
     with _file(model) as path:
-        return _named(compile_file(path, target, output_of(output)), "compile")
+        return _named(compile_file(path, target, output_of(output), options=options), "compile")
 
 
 def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,

@@ -144,6 +144,10 @@ FixOnlyOption = Annotated[list[str], Option(
     "--fix-only", metavar="NAME[,NAME]", help="Apply these fixes and no others. Repeatable.")]
 ApproximateOption = Annotated[list[str], Option(
     "--approximate", metavar="NAME[,NAME]", help="Apply these fixes too, which change values. Repeatable.")]
+SearchOption = Annotated[bool, Option(
+    "--search", help="Try settings of the compiler and exact rewrites of the model; keep what is estimated fastest.")]
+SearchSecondsOption = Annotated[float, Option(
+    "--search-seconds", metavar="S", min=0.0, help="About how long to search (default: 60).")]
 RulesOnlyOption = Annotated[bool, Option(
     "--rules-only", help="Judge by the rules alone: neither LiteRT nor the target's compiler is asked.")]
 EffortOption = Annotated[Effort | None, Option(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vitrify.core.errors import ModelError
 from vitrify.core.files import temporary_folder
+from vitrify.core.findings import Finding
 from vitrify.core.progress import Reporter, Silent
+from vitrify.pipeline.compile_search import SearchOptions, search
 from vitrify.pipeline.endings import TFLITE, refuse_ending
 from vitrify.pipeline.files import called, destination, existing, refuse_overlap, rename
 from vitrify.pipeline.keeping import brings_scales, write_integers
@@ -20,44 +23,61 @@ from vitrify.results import CompileResult, PlacementRow
 if TYPE_CHECKING:
     from vitrify.backends.vela import Compiled
     from vitrify.ir import Model
+    from vitrify.targets import Target
 
-def compile_file(source: Path, target: str, output: Path | None, reporter: Reporter | None = None) -> CompileResult:
+def compile_file(source: Path, target: str, output: Path | None, reporter: Reporter | None = None,
+                 options: SearchOptions = SearchOptions()) -> CompileResult:
     """Compile ``source`` for ``target`` and write ``output``.
 
     Raises:
         VitrifyError: the file is not int8 TFLite, LiteRT or the compiler refuses it, or it cannot be written.
     """
     from vitrify import targets
-    from vitrify.backends.vela import compile_model
 
     meter, shown = Meter(), reporter or Silent()
     chip = targets.load(target)
+    options.check()
     written = destination(existing(source), output, "_vela.tflite")
     refuse_overlap({"-o": written}, {"MODEL": source})
     refuse_ending("-o", output, TFLITE)
     if brings_scales(source):
-        return _with_own_scales(source, target, written, shown, meter)
+        return _with_own_scales(source, target, written, shown, meter, options)
     require_integers(source, target)
     with step(shown, "prepare") as note:
         findings = prepare_file(source)
         note.text = "LiteRT takes the file"
-    with step(shown, "compile") as note:
-        compiled = compile_model(source, chip, written)
-        note.text = str(compiled.placement)
+    return _compiled(source, chip, written, shown, meter, options, findings)
+
+
+def _compiled(source: Path, chip: Target, written: Path, reporter: Reporter, meter: Meter, options: SearchOptions,
+              findings: list[Finding]) -> CompileResult:
+    from vitrify.backends.vela import compile_model
+
+    with ExitStack() as stack:
+        file, told = source, chip
+        found = search(source, chip, options, Path(stack.enter_context(temporary_folder())), reporter) \
+            if options.wanted else None
+        if found is not None:
+            file, told = found.file, found.setting.of(chip)
+        with called(file, source), step(reporter, "compile") as note:
+            compiled = compile_model(file, told, written, optimise=None if found is None else found.setting.optimise)
+            note.text = str(compiled.placement)
     return CompileResult(
-        output=str(written), target=target, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
+        output=str(written), target=chip.name, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
         coverage=coverage_row(compiled.placement.coverage), placement=placed(compiled),
         estimate=estimate_row(compiled.estimate), memory=memory_row(compiled.memory),
-        findings=[*findings, *compiled.findings])
+        search=[] if found is None else found.rows, fixes=None if found is None else found.fixes,
+        findings=[*findings, *([] if found is None else found.findings), *compiled.findings])
 
 
-def _with_own_scales(source: Path, target: str, written: Path, reporter: Reporter, meter: Meter) -> CompileResult:
+def _with_own_scales(source: Path, target: str, written: Path, reporter: Reporter, meter: Meter,
+                     options: SearchOptions) -> CompileResult:
     """Compile a quantized model of another format by way of its TFLite form."""
     with temporary_folder() as folder:
         between = Path(folder) / f"{source.stem}_int8.tflite"
         _, findings = write_integers(source, between, ConvertOptions(), reporter)
         with called(between, source):
-            found = compile_file(between, target, written, reporter)
+            found = compile_file(between, target, written, reporter, options)
     found.findings = [*findings, *(rename(f, between, source) for f in found.findings)]
     found.seconds, found.peak_bytes = meter.seconds, meter.peak_bytes
     return found

@@ -17,6 +17,7 @@ from vitrify.core.words import agreeing, bytes_text, counted, decibels, percent,
 from vitrify.report.analysis_text import show_analysis
 from vitrify.report.check_text import show_check
 from vitrify.report.explain_text import show_explanation, show_targets
+from vitrify.report.search_text import show_search
 from vitrify.results import (
     BuildResult,
     CalibrationFacts,
@@ -254,6 +255,7 @@ def _compile(result: CompileResult, out: Console) -> None:
     out.print(f"{escape(result.target)}: {rows.npu} nodes on the NPU, {rows.folded} folded into others, "
               f"{rows.cpu} on the CPU ({percent(result.coverage.macs)} of the MACs on the NPU)")
     _verdicts(rows.verdicts, out)
+    show_search(result, out)
     _estimate(result.estimate, out)
     if result.memory:
         out.print("memory: " + ", ".join(f"{name.removesuffix('_bytes').replace('_', ' ')} {bytes_text(size)}"

@@ -45,6 +45,7 @@ from vitrify.results.rows import (
     StageRecord,
     TensorRow,
     TransposeRow,
+    TrialRow,
     VerdictRow,
 )
 
@@ -96,6 +97,7 @@ __all__ = [
     "TargetsResult",
     "TensorRow",
     "TransposeRow",
+    "TrialRow",
     "VerdictRow",
     "VerifyResult",
 ]

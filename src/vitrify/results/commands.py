@@ -27,6 +27,7 @@ from vitrify.results.rows import (
     StageRecord,
     TensorRow,
     TransposeRow,
+    TrialRow,
     VerdictRow,
 )
 
@@ -163,7 +164,8 @@ class TargetsResult(Result):
 
 
 class CompileResult(Result):
-    """What the target's compiler made."""
+    """What the target's compiler made. ``search`` lists the settings that were tried, in order, where any were;
+    ``fixes`` the rewrites of the model that came of it."""
 
     output: str = ""
     target: str = ""
@@ -173,6 +175,8 @@ class CompileResult(Result):
     placement: PlacementRow = msgspec.field(default_factory=PlacementRow)
     estimate: Estimate = msgspec.field(default_factory=Estimate)
     memory: dict[str, int] = {}
+    search: list[TrialRow] = []
+    fixes: FixOutcome | None = None
 
 
 class VerifyResult(Result):

@@ -49,6 +49,22 @@ class LedgerRow(msgspec.Struct, kw_only=True):
     note: str = ""
 
 
+class TrialRow(msgspec.Struct, kw_only=True):
+    """One setting of the compiler: what it was told, and the estimate; ``problem`` says why there is none.
+
+    ``fixed``: the model was rewritten before. ``chosen`` is true for the one that was kept.
+    """
+
+    optimise: str
+    arena_bytes: int
+    fixed: bool = False
+    latency_ms: float | None = None
+    sram_bytes: int = 0
+    dram_traffic_bytes: int = 0
+    problem: str = ""
+    chosen: bool = False
+
+
 class TransposeRow(msgspec.Struct, kw_only=True):
     """A TRANSPOSE that is left in a model: the neighbours it stands between, why it stays, the bytes it moves."""
 

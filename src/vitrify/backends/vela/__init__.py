@@ -7,5 +7,7 @@
 from vitrify.backends.vela.compiled import NpuGraph, npu_graphs
 from vitrify.backends.vela.compiling import check_model, compile_model
 from vitrify.backends.vela.describing import Compiled, OperatorRow
+from vitrify.backends.vela.searching import Setting, Trial, best, search_settings
 
-__all__ = ["Compiled", "NpuGraph", "OperatorRow", "check_model", "compile_model", "npu_graphs"]
+__all__ = ["Compiled", "NpuGraph", "OperatorRow", "Setting", "Trial", "best", "check_model", "compile_model",
+           "npu_graphs", "search_settings"]
