@@ -42,7 +42,7 @@ def quantize_on_trial(model: Model, ledger: Ledger, target: Path, conversion: Co
     from vitrify.quant.copying import copy_model
 
     model = copy_model(model)
-    recipe = structs.replace(QuantizeOptions(effort="fast").effective(), outputs="keep")
+    recipe = QuantizeOptions(effort="fast").effective()
     with temporary_folder() as folder, shared_child():
         to_integer_forms(model, ledger, steps=recipe.in_steps)
         told = import_findings(model)

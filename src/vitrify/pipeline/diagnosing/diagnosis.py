@@ -52,9 +52,14 @@ class Case:
         return [node for node, verdict in self.verdicts.items() if verdict.placement == "cpu"]
 
     @property
+    def is_float(self) -> bool:
+        """True where everything computes in float, whatever else is wrong."""
+        return self.kind in ("float32", "float16", "dynamic-range")
+
+    @property
     def quantize(self) -> str:
         """The command that makes a full-integer file."""
-        again = "" if self.kind in ("float32", "float16", "dynamic-range") else " --anew"
+        again = "" if self.is_float else " --anew"
         return f"vitrify quantize {self.source}{again} --data {self.data} -o {self.source.stem}_int8.tflite"
 
     def breaks(self, rule: str) -> list[Node]:

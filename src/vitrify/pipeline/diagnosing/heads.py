@@ -16,7 +16,9 @@ _SUPPRESSING = ("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5", "TFLite_Dete
            "unsupported-operator", "gather-axis", "tensor-type", "float-tensor"),
            why="such operators compute with indices and sorted lists, which no NPU does; they are small and come last")
 def decode(case: Case) -> Iterator[Diagnosis]:
-    """Operators that choose among boxes, and what follows them on the CPU."""
+    """Operators that choose among boxes, and what follows them on the CPU; of a float model its integer form tells."""
+    if case.is_float:
+        return
     heads = [node for node in case.graph if node.op.kind in _SUPPRESSING and case.verdicts[node].placement == "cpu"]
     if not heads:
         return
