@@ -81,6 +81,14 @@ def test_patches_win_five_times_and_lose_nothing() -> None:
     assert "reference kernels" in outcome.proof
 
 
+def test_a_fixed_file_keeps_no_weights_twice(tmp_path: Path) -> None:
+    path = tmp_path / "patches.tflite"
+    tflite.write(patches(), path)
+    model = tflite.read(path)
+    assert fix_model(model, "imx93", compiler=False).changed
+    assert len(tflite.to_bytes(model)) < 1.1 * path.stat().st_size
+
+
 def test_transposes_between_layers_vanish(tmp_path: Path) -> None:
     model = transposed_layers()
     batches = given(model)

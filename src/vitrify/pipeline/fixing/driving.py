@@ -21,6 +21,7 @@ from vitrify.results.fixes import FixOutcome, FixRow, LeftRow
 from vitrify.targets import Target
 from vitrify.targets.placement import Placement
 from vitrify.targets.rules import place, reasons
+from vitrify.tflite.reading import FILE_TENSORS
 
 ATTEMPTS = 6
 """How often places are taken back and the rest tried again."""
@@ -66,7 +67,7 @@ class _Fixing:
         self.repaired: list[Applied] = []
         self.folder = folder
         self.compiler = compiler
-        self.start = Snapshot(model)
+        self.given = self.start = Snapshot(model)
         self.excluded: set[Key] = set()
         self.undone: dict[str, list[str]] = {}
         self.applied: list[Applied] = []
@@ -250,6 +251,10 @@ class _Fixing:
         self.applied = [*self.repaired, *self.applied]
         self.errors |= self.repair_errors
         out.changed = bool(self.applied)
+        if out.changed:
+            self.model.extras.pop(FILE_TENSORS, None)      # what no node uses any more is not written
+        else:
+            self.given.restore()
         out.nodes_after, out.macs_after, out.cpu_after = after.coverage.nodes, after.coverage.macs, after.count("cpu")
         out.left = [LeftRow(node=v.node, operator=v.operator, codes=[r.code for r in v.rules],
                             headline=v.rules[0].headline if v.rules else "")
