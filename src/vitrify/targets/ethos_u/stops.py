@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vitrify.ir import DType, Node
-from vitrify.targets.ethos_u.cores import SMALL
+from vitrify.targets.ethos_u.cores import SMALL, U85
 from vitrify.targets.ethos_u.roles import feature, ints, parameters, weights
 from vitrify.targets.rules import Breach, Variant, rule
 
@@ -71,3 +71,13 @@ def batch(node: Node, variant: Variant) -> Iterator[Breach]:
     if x is not None and len(x.shape) == 4 and x.shape[0] > 1 and x.shape[1:3] not in ((1, 1), node.output.shape[1:3]):
         yield Breach(f"a resize of {x.shape[0]} samples stops the compiler, and the whole model with it",
                      {"batch": x.shape[0], "limit": 1}, "1")
+
+
+@rule(_CODE, operators=["QUANTIZE"], cores=[U85], says="QUANTIZE narrows 16-bit values at most", why=_WHY, source=_SEEN,
+      confidence="observed")
+def narrowing(node: Node, variant: Variant) -> Iterator[Breach]:
+    """From 32 bits to fewer."""
+    x = feature(node)
+    if x is not None and x.dtype is DType.INT32 and node.output.dtype is not DType.INT32:
+        yield Breach(f"a QUANTIZE from int32 to {node.output.dtype.label} stops the compiler, and the whole model with "
+                     "it", {"type": "int32"}, "int16")

@@ -13,6 +13,7 @@ from vitrify.ops import (
     HardSwish,
     MaxPool2D,
     Pack,
+    Quantize,
     ResizeBilinear,
     ResizeNearestNeighbor,
     Shape,
@@ -82,3 +83,18 @@ def computed_sizes(variant: Variant) -> Iterator[Probe]:
         return sketch.add(Tile(), [sketch.value((1, 4, 4, 8)), *extents(sketch, (1, 4), (1, 2, 1))], shape=(1, 4, 8, 8))
 
     yield Probe("TILE as often as is computed", tile, _CODE, alone=True)
+
+
+@probe
+def scalings(variant: Variant) -> Iterator[Probe]:
+    """QUANTIZE between widths."""
+    def scaled(before: DType, after: DType) -> Draw:
+        return lambda sketch: sketch.add(Quantize(), [sketch.value((1, 4, 4, 8), before)], dtype=after, scale=0.02,
+                                         shape=(1, 4, 4, 8))
+
+    small = variant.core in SMALL
+    for before, after in ((DType.INT8, DType.INT16), (DType.INT16, DType.INT8), (DType.UINT8, DType.INT8)):
+        yield Probe(f"QUANTIZE {before.label} to {after.label}", scaled(before, after))
+    wide = ("ethos-u.element-width",)
+    yield Probe("QUANTIZE int8 to int32", scaled(DType.INT8, DType.INT32), wide if small else ())
+    yield Probe("QUANTIZE int32 to int8", scaled(DType.INT32, DType.INT8), wide if small else _CODE, alone=True)
