@@ -253,3 +253,31 @@ def test_python_can_fix(tmp_path: Path) -> None:
     assert found.fixes is not None
     assert (found.fixes.cpu_before, found.fixes.cpu_after) == (2, 0)
     assert vt.check(tmp_path / "fixed.tflite", "imx93", rules_only=True).coverage.nodes == 1.0
+
+
+def test_what_is_wrong_with_the_integer_form_of_a_float_model_is_told_too(tmp_path: Path,
+                                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = made.Maker()
+    x, y = file.tensor("x", (4, 8, 8, 4)), file.tensor("y", (4, 1, 1, 4))
+    axes = file.tensor("axes", (2,), "int32", data=np.array([1, 2], np.int32))
+    file.node(made.BUILTIN.MEAN, [x, axes], [y], "ReducerOptions", keepDims=True)
+    found = check(file.write(Path("mean.tflite"), [x], [y]))
+    rows = {row.code: row for row in found.diagnoses}
+    assert set(rows) == {"float.whole-graph", "shape.batch"}
+    assert found.coverage.nodes == 0.0
+    words = rows["shape.batch"].command.replace("--data FOLDER", "--random-calibration").split()
+    assert "--fix" in words
+    assert call([*words[1:], "--rules-only", "-q"]) == 0      # one mean alone is not worth a call of the NPU
+    assert check(Path(words[-1]), rules_only=True).coverage.nodes == 1.0
+
+
+def test_a_model_that_cannot_be_quantized_is_judged_as_it_is(tmp_path: Path) -> None:
+    file = made.Maker()
+    x, y = file.tensor("x", (1, 4)), file.tensor("y", (1, 4))
+    zero = file.tensor("zero", (1,), data=np.zeros(1, np.float32))
+    file.node(made.BUILTIN.DIV, [x, zero], [y], "DivOptions")      # infinities, whatever goes in
+    found = check(file.write(tmp_path / "div.tflite", [x], [y]))
+    assert not found.ok
+    assert found.coverage.nodes == 0.0
+    assert [v.operator for v in found.verdicts] == ["DIV"]

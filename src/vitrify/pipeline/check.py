@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from vitrify.core.errors import VitrifyError
 from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
@@ -70,11 +71,12 @@ class _Call:
                  shown: Reporter, rules_only: bool, fix: FixOptions) -> None:
         self.file, self.source, self.chip, self.data = file, source, chip, data
         self.conversion, self.shown, self.rules_only, self.fix = conversion, shown, rules_only, fix
+        self.made: Literal["", "quantized", "scales"] = ""
 
     def case(self, judged: Judged, kind: str) -> Case:
         """What diagnoses look at."""
         return Case(judged.model, judged.placement, self.chip, kind, self.source, is_tflite=is_tflite(self.file),
-                    data=str(self.data.path or "FOLDER"), refusals=judged.refusals)
+                    data=str(self.data.path or "FOLDER"), refusals=judged.refusals, made=self.made)
 
 
 def _check(call: _Call) -> CheckResult:
@@ -117,8 +119,8 @@ def _integers(call: _Call, file: Path, told: list[Finding], ledger: list[LedgerR
     written = call.fix.target(call.source)
     judged = judge_file(written, call.chip, call.shown, call.rules_only)
     kind = kind_of(judged.model)
-    made = replace(call.case(judged, kind), source=written, is_tflite=True)
-    result = _answer(judged, kind, diagnose(made), [*told, *findings], [*ledger, *fix_ledger(outcome)])
+    fixed = replace(call.case(judged, kind), source=written, is_tflite=True, made="")
+    result = _answer(judged, kind, diagnose(fixed), [*told, *findings], [*ledger, *fix_ledger(outcome)])
     result.form, result.fixes, result.output = "fixed", outcome, str(written)
     result.as_it_is = coverage_row(first.placement.coverage)
     return result
@@ -130,6 +132,7 @@ def _own_scales(call: _Call) -> CheckResult:
         between = Path(folder) / f"{call.file.stem}_int8.tflite"
         ledger, findings = write_integers(call.file, between, call.conversion, call.shown)
         with called(between, call.file):
+            call.made = "scales"
             found = _integers(call, between, [*findings, *([UNUSED] if call.data.given else [])], ledger)
     found.findings = [rename(finding, between, call.file) for finding in found.findings]
     return found
@@ -154,10 +157,16 @@ def _float(call: _Call, stored: Model | None = None) -> CheckResult:
     with temporary_folder() as folder:
         between = Path(folder) / f"{call.file.stem}_int8.tflite"
         with called(between, call.file):
-            rows, told, refused = _integer_form(call, model, ledger, between)
-            first.refusals = refused
+            try:
+                rows, told, first.refusals = _integer_form(call, model, ledger, between)
+            except VitrifyError as error:
+                if call.data.given:
+                    raise
+                return _without_form(call, first, kind, error)
             diagnosed = diagnose(call.case(first, kind))
+            call.made = "quantized"
             result = _integers(call, between, told, rows)
+    call.made = ""
     result.findings = [rename(finding, between, call.file) for finding in result.findings]
     _join(result, diagnosed, stored is None)
     result.kind = kind
@@ -168,6 +177,13 @@ def _float(call: _Call, stored: Model | None = None) -> CheckResult:
         result.findings = [_as_it_stands(call, first, result), *result.findings]
         result.ok = False
     return result
+
+
+def _without_form(call: _Call, first: Judged, kind: str, error: VitrifyError) -> CheckResult:
+    """Judge a float model that cannot be quantized as it is, beside what keeps it from that."""
+    first.refusals = list(error.findings)
+    first.findings += error.findings
+    return _answer(first, kind, diagnose(call.case(first, kind)), [], [])
 
 
 def _join(result: CheckResult, diagnosed: list[DiagnosisRow], is_source: bool) -> None:
@@ -234,4 +250,6 @@ def _finding(row: DiagnosisRow, is_source: bool, errors: set[str]) -> Finding:
 
 
 def _help(code: str) -> str:
-    return next((kind.help for kind in kinds() if kind.code == code), "")
+    """What helps in words; a command that could not be given for this file is not given for any."""
+    found = next((kind.help for kind in kinds() if kind.code == code), "")
+    return "" if found.startswith("vitrify ") else found

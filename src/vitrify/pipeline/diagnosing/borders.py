@@ -38,7 +38,8 @@ def _command(case: Case) -> str:
 
 def fixing(case: Case) -> str:
     """The command that applies the fixes of the target."""
-    return f"vitrify check {case.source} --target {case.target.name} --fix -o {case.source.stem}_fixed.tflite"
+    data = f" --data {case.data}" if case.made == "quantized" or case.is_float else ""
+    return f"vitrify check {case.source} --target {case.target.name}{data} --fix -o {case.source.stem}_fixed.tflite"
 
 
 def _is_border(node: Node) -> bool:

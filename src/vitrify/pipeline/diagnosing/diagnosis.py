@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -24,7 +25,8 @@ class Case:
     """A model as it stands in its file, and where its nodes would run.
 
     ``source`` is the file as commands name it, ``data`` the folder of samples that they name, ``refusals`` what LiteRT,
-    the compiler or the quantizer refused.
+    the compiler or the quantizer refused. ``made`` says that the model is not what is in the file, but its integer
+    form: ``quantized`` on the way, or with the file's own ``scales``.
     """
 
     model: Model
@@ -35,6 +37,7 @@ class Case:
     is_tflite: bool = True
     data: str = "FOLDER"
     refusals: Sequence[Finding] = field(default_factory=tuple)
+    made: Literal["", "quantized", "scales"] = ""
 
     @property
     def graph(self) -> Graph:
@@ -58,7 +61,9 @@ class Case:
 
     @property
     def quantize(self) -> str:
-        """The command that makes a full-integer file."""
+        """The command that makes a full-integer file; empty where that has been done."""
+        if self.made:
+            return ""
         again = "" if self.is_float else " --anew"
         return f"vitrify quantize {self.source}{again} --data {self.data} -o {self.source.stem}_int8.tflite"
 
