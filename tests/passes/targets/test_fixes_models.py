@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from quantized_maker import Maker, given, largest_difference, on_cpu, run
+from quantized_maker import ZERO, Maker, given, largest_difference, on_cpu, run
 
 from vitrify import ops, tflite
 from vitrify.core.errors import UsageError
-from vitrify.ir import DType, Exactness, Model, Quantization, Tensor
+from vitrify.ir import DType, Exactness, Graph, Model, Quantization, Tensor
 from vitrify.passes.targets import catalogue, find
 from vitrify.pipeline.fixing import fix_model
+from vitrify.runtimes.litert import LiteRT
 from vitrify.targets.rules import rules_of
 
 SAME, VALID = ops.Padding.SAME, ops.Padding.VALID
@@ -197,6 +198,46 @@ def test_unsigned_models_become_signed(low: int, high: int, most: int) -> None:
     assert not any(t.dtype is DType.UINT8 for t in model.main.tensors())
     assert outcome.largest_error_lsb is not None
     assert outcome.largest_error_lsb <= most
+
+
+def streaming() -> Model:
+    """Two frames of the past in a variable, which a graph of its own sets to zeros."""
+    m = Maker()
+    x = m.input(1, 1, 8)
+    start = Graph("start")
+    for graph in (start, m.graph):
+        if graph is m.graph:
+            graph.add(ops.CallOnce(init_subgraph_index=1), [], [])
+        handle = Tensor(f"handle of {graph.name}", DType.RESOURCE, ())
+        graph.add(ops.VarHandle(container="", shared_name="past"), [], [handle])
+        if graph is start:
+            zeros = m.const(np.full((1, 2, 8), ZERO), np.int8, m.steps())
+            graph.add(ops.AssignVariable(), [handle, zeros], [])
+    past = Tensor("past", DType.INT8, (1, 2, 8), quantization=m.steps())
+    m.graph.add(ops.ReadVariable(), [handle], [past])
+    joined = m.op(ops.Concatenation(axis=1), past, x)
+    m.graph.add(ops.AssignVariable(), [handle, m.op(ops.Slice(), joined, m.ints(0, 1, 0), m.ints(1, 2, 8))], [])
+    model = m.model(m.op(ops.Mean(keep_dims=True), joined, m.ints(1)))
+    model.graphs.append(start)
+    return model
+
+
+def test_variables_become_inputs_and_outputs(tmp_path: Path) -> None:
+    model = streaming()
+    frames = [given(model, 1, seed)[0][0] for seed in range(4)]
+    tflite.write(model, tmp_path / "before.tflite")
+    with LiteRT(tmp_path / "before.tflite", keep_state=True) as runtime:
+        before = [runtime.invoke_raw([frame])[0] for frame in frames]
+    assert not fix_model(model, "imx93", compiler=False).changed
+    outcome = fix_model(model, "imx93", names=["state-ports"], compiler=False)
+    assert (outcome.cpu_after, outcome.largest_error_lsb) == (0, 0)
+    assert len(model.graphs) == 1
+    tflite.write(model, tmp_path / "after.tflite")
+    state = np.full((1, 2, 8), ZERO, np.int8)
+    with LiteRT(tmp_path / "after.tflite") as runtime:
+        for frame, wanted in zip(frames, before, strict=True):
+            found, state = runtime.invoke_raw([frame, state])
+            np.testing.assert_array_equal(found, wanted)
 
 
 def test_inexact_fixes_wait_to_be_named() -> None:

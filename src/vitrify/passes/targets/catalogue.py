@@ -28,6 +28,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     ``cheaper`` it also runs where no rule is broken. ``largest_lsb`` bounds the error of one place, in steps of its
     output; None where only a measurement tells. Either ``rewrite`` or ``sweep`` is there. What ``repairs``
     is for nodes that LiteRT refuses, or computes wrongly: it is measured against the operator's meaning in float.
+    What is ``asked`` for changes what the file takes and gives, so it runs by name only.
     """
 
     name: str
@@ -39,13 +40,14 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     largest_lsb: int | None
     cheaper: bool
     repairs: bool = False
+    asked: bool = False
     rewrite: Rewrite | None = None
     sweep: Sweep | None = None
 
     @property
     def by_default(self) -> bool:
         """True when it runs without being asked for by name."""
-        return self.repairs or self.exactness is Exactness.EXACT
+        return not self.asked and (self.repairs or self.exactness is Exactness.EXACT)
 
     def starts_at(self, kind: str) -> bool:
         """True when it rewrites nodes of that operator."""
@@ -58,7 +60,7 @@ _ERRORS = {Exactness.EXACT: 0, Exactness.ROUNDING: 1, Exactness.APPROXIMATE: Non
 
 def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Iterable[str] = (),
         exactness: Exactness = Exactness.EXACT, cheaper: bool = False,
-        repairs: bool = False, whole: bool = False) -> Callable[[Function], Function]:
+        repairs: bool = False, asked: bool = False, whole: bool = False) -> Callable[[Function], Function]:
     """Register a function as a fix: a ``Rewrite`` of nodes of ``kinds``, or with ``whole`` a ``Sweep``.
 
     Raises:
@@ -71,7 +73,7 @@ def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Ite
         found: dict[str, object] = {"sweep" if whole else "rewrite": function}
         _FIXES[name] = Fix(name=name, says=says, wins=wins, mends=tuple(mends), exactness=exactness, cheaper=cheaper,
                            operators=tuple(kind.name for kind in kinds), largest_lsb=_ERRORS[exactness],
-                           repairs=repairs, **found)  # type: ignore[arg-type]
+                           repairs=repairs, asked=asked, **found)  # type: ignore[arg-type]
         return function
 
     return register

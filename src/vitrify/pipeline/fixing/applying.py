@@ -11,8 +11,8 @@ import msgspec
 
 from vitrify.core.errors import VitrifyError
 from vitrify.ir import Graph, Model, Node
-from vitrify.passes.snapshot import Snapshot
 from vitrify.passes.targets import Fix, Place, TooManyPartsError
+from vitrify.pipeline.fixing.state import State
 from vitrify.targets import Target
 from vitrify.targets.placement import Reason
 from vitrify.targets.rules import reasons
@@ -93,7 +93,7 @@ def _by_operator(fixes: Sequence[Fix]) -> dict[str, list[Fix]]:
 
 def _swept(model: Model, one: Fix, target: Target) -> list[Applied]:
     assert one.sweep is not None
-    before, broken = Snapshot(model), len(reasons(model.main, target))
+    before, broken = State(model), len(reasons(model.main, target))
     changes = one.sweep(model)
     won = broken - len(reasons(model.main, target))
     if changes and won < 0:

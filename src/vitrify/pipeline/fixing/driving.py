@@ -11,12 +11,12 @@ from vitrify.core.errors import VitrifyError
 from vitrify.core.files import temporary_folder
 from vitrify.ir import Exactness, Ledger, LedgerEntry, Model
 from vitrify.ir.naming import make_names_unique
-from vitrify.passes.snapshot import Snapshot
 from vitrify.passes.targets import Fix, catalogue, find
 from vitrify.pipeline.fixing.applying import Applied, Key, apply_fixes
 from vitrify.pipeline.fixing.proving import RUNS, Proof
 from vitrify.pipeline.fixing.repairing import LARGEST as REPAIR_LSB
 from vitrify.pipeline.fixing.repairing import repair_error
+from vitrify.pipeline.fixing.state import State
 from vitrify.results.fixes import FixOutcome, FixRow, LeftRow
 from vitrify.targets import Target
 from vitrify.targets.placement import Placement
@@ -67,7 +67,7 @@ class _Fixing:
         self.repaired: list[Applied] = []
         self.folder = folder
         self.compiler = compiler
-        self.given = self.start = Snapshot(model)
+        self.given = self.start = State(model)
         self.excluded: set[Key] = set()
         self.undone: dict[str, list[str]] = {}
         self.applied: list[Applied] = []
@@ -82,7 +82,7 @@ class _Fixing:
         nodes = len(self.model.main)
         make_names_unique(self.model.main)
         self._repair(seed)
-        self.start = Snapshot(self.model)
+        self.start = State(self.model)
         self._apply()
         if self.applied:
             self.start.restore()
@@ -99,7 +99,7 @@ class _Fixing:
 
     def _repair(self, seed: int) -> None:
         """Rewrite what LiteRT cannot run, where the result is what the operator means."""
-        start, excluded = Snapshot(self.model), set[Key]()
+        start, excluded = State(self.model), set[Key]()
         places = apply_fixes(self.model, self.target, self.repairs) if self.repairs else []
         for one in places:
             error = repair_error(one.fix, one.before, self.folder, seed) if one.before is not None else float("inf")

@@ -55,6 +55,10 @@ class Proof:
     def _open(self, path: Path) -> LiteRT:
         return LiteRT(path, kernels=self._kernels, seconds=SECONDS)
 
+    def _more(self, runtime: LiteRT) -> dict[str, Array]:
+        """Zeros for inputs that the model did not have before: states start so."""
+        return {b.name: np.zeros(b.shape, b.dtype) for b in runtime.interface.inputs if b.name not in self.inputs[0]}
+
     def worst(self, path: Path) -> float:
         """Return the largest difference of the outputs of the file at ``path``, in steps; 0 when all are equal.
 
@@ -62,7 +66,8 @@ class Proof:
             VitrifyError: LiteRT refuses the file or dies of it.
         """
         with self._open(path) as runtime:
-            return max((_difference(old, runtime.observe(given))
+            more = self._more(runtime)
+            return max((_difference(old, runtime.observe({**given, **more}))
                         for given, old in zip(self.inputs, self._before, strict=True)), default=0.0)
 
     def at(self, path: Path, names: Sequence[str]) -> dict[str, int]:
@@ -73,7 +78,7 @@ class Proof:
             if not wanted:
                 return {}
             old = self._runtime.trace(self.inputs[0], wanted)
-            new = runtime.trace(self.inputs[0], wanted)
+            new = runtime.trace({**self.inputs[0], **self._more(runtime)}, wanted)
         return {name: _apart(old[name].raw, new[name].raw) for name in wanted if name in old and name in new}
 
 
