@@ -163,7 +163,7 @@ def _float(call: _Call, stored: Model | None = None) -> CheckResult:
                 if call.data.given:
                     raise
                 return _without_form(call, first, kind, error)
-            diagnosed = diagnose(call.case(first, kind))
+            diagnosed = [] if call.fix.wanted else diagnose(call.case(first, kind))
             call.made = "quantized"
             result = _integers(call, between, told, rows)
     call.made = ""
@@ -173,7 +173,7 @@ def _float(call: _Call, stored: Model | None = None) -> CheckResult:
     result.form = ("quantized" if _has_data(call) else "quantized on random values") + \
         (" and fixed" if call.fix.wanted else "")
     result.as_it_is = coverage_row(first.placement.coverage)
-    if stored is not None and not _has_data(call):
+    if stored is not None and not _has_data(call) and not call.fix.wanted:
         result.findings = [_as_it_stands(call, first, result), *result.findings]
         result.ok = False
     return result

@@ -19,7 +19,7 @@ def path(case: Case, nodes: list[Node]) -> str:
     total = len(case.graph)
     ways = f"'{case.graph.inputs[0].name}' to '{case.graph.outputs[0].name}'" if case.graph.inputs and \
         case.graph.outputs else "end to end"
-    return f"{len(nodes)} of {counted(total, 'operator')} compute in float, from {ways}"
+    return f"{len(nodes)} of {counted(total, 'operator')} compute{'s' * (len(nodes) == 1)} in float, from {ways}"
 
 
 @diagnosis("float.whole-graph", says="the operators compute with integers", why=WHY, rules=FLOAT_RULES,
