@@ -268,7 +268,8 @@ class Statistics:
             "counted": np.array([self.tensors[n].counted for n in names], np.int64),
             "tops": np.array([h.top if (h := self.tensors[n].histogram) else -1.0 for n in names], np.float64),
             "ends": np.array([_ends(self.tensors[n]) for n in names], np.float64).reshape(-1, 2, ENDS, 2),
-            "history": np.array([*self.history.values()], np.float64).reshape(len(self.history), len(names), 2),
+            "history": np.array([*self.history.values()], np.float64).reshape(
+                len(self.history), -1 if self.history else 0, 2),         # of the tensors alone, not of cells
         }
         for index, name in enumerate(names):
             seen = self.tensors[name]

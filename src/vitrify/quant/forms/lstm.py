@@ -30,6 +30,9 @@ GATE_STEP = 2.0 ** -12
 LARGEST_CELL = 64.0
 """The kernel takes cells of scale 2**-9 at most; tanh of 64 is 1."""
 
+SMALLEST_CELL = 1.0
+"""And of scale 2**-15 at least: its tanh has no form for finer ones, and leaves what it had written before."""
+
 
 def sequences(graph: Graph) -> list[Node]:
     """The layers that get this form; to be asked while the graph is float."""
@@ -76,7 +79,8 @@ def _write(node: Node, largest: float) -> None:
 
 def cell_step(largest: float) -> float:
     """The scale of cells up to ``largest``: a power of two, as the kernel demands."""
-    bounded = min(max(largest, 2.0 ** -3), LARGEST_CELL * (INT16_HIGH - 1) / (INT16_HIGH + 1))
+    share = (INT16_HIGH - 1) / (INT16_HIGH + 1)         # of a power of two that still rounds up to its step
+    bounded = min(max(largest, SMALLEST_CELL * share), LARGEST_CELL * share)
     return 2.0 ** math.ceil(math.log2(bounded / INT16_HIGH))
 
 
