@@ -130,7 +130,8 @@ def rules_page() -> Iterator[str]:
     for row in rows:
         if row.kind == "diagnosis":
             yield f"### {row.code}\n\nSound: {row.says}. Why: {row.why}.\n"
-            yield from ([f"Mended by: `{row.help}`\n"] if row.help else [])
+            if row.help:
+                yield f"Mended by: `{row.help}`\n" if row.help.startswith("vitrify ") else f"{_sentence(row.help)}\n"
 
 
 def _rule(row: results.ExplanationRow, chips: list[str]) -> Iterator[str]:

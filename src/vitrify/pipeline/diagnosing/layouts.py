@@ -16,7 +16,7 @@ _TURNS = ((0, 2, 3, 1), (0, 3, 1, 2))
 
 @diagnosis("layout.transposes", says="the graph is channels-last throughout", rules=("transpose", "wide-transpose"),
            why="TFLite and the NPU compute channels-last; each transpose between the layouts of a PyTorch model and "
-               "theirs only moves bytes", help="vitrify quantize FLOAT_MODEL --data FOLDER turns the graph as a whole")
+               "theirs only moves bytes", help="vitrify quantize FLOAT_MODEL --data FOLDER -o OUT.tflite")
 def transposes(case: Case) -> Iterator[Diagnosis]:
     """TRANSPOSE between the two layouts."""
     nodes = [node for node in case.graph if _is_turn(node)] if case.is_tflite else []
