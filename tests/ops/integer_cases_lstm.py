@@ -41,7 +41,7 @@ def _lstm(draw: Draw, projected: bool = False, coupled: bool = False, peepholes:
     else:
         hidden = state
     inputs[18] = Tensor("state", DType.INT8, (batch, units), quantization=state, is_variable=True)
-    power = Quantization.per_tensor(2.0 ** -draw.size(13, 10))
+    power = Quantization.per_tensor(2.0 ** -draw.size(15, 9))
     inputs[19] = Tensor("cell", DType.INT16, (batch, cells), quantization=power, is_variable=True)
     draw.node(op, inputs, state)
     between = [Tensor(f"between{n}", DType.INT16, (), quantization=Quantization.per_tensor(2.0**-12)) for n in range(4)]

@@ -8,7 +8,7 @@ from quant_graphs import Net, kinds, noise, run, sqnr, statistics_of
 
 import vitrify.ops as ops
 from vitrify.core.errors import DataError
-from vitrify.ir import DType, Model, Tensor
+from vitrify.ir import DType, Model, Quantization, Tensor
 from vitrify.ops import Activation
 from vitrify.passes import to_integer_forms
 from vitrify.quant import Recipe, Statistics, quantize
@@ -116,3 +116,13 @@ def test_statistics_with_cells_are_kept(tmp_path: Path) -> None:
     assert found["first/cell"].range == seen["first/cell"].range
     assert seen.history
     assert all(np.array_equal(found.history[step], seen.history[step]) for step in seen.history)
+
+
+def test_a_cell_that_the_kernel_has_no_tanh_of_is_told(tmp_path: Path) -> None:
+    model = one(Net(1, STEPS, DEPTH))
+    recipe = Recipe(sequences="whole")
+    (node,) = quantize(model, statistics_of(model, tmp_path, recipe), recipe).model.main.nodes_of(
+        ops.UnidirectionalSequenceLSTM)
+    assert not list(node.op.check(node))
+    node.input(19).quantization = Quantization.per_tensor(2.0 ** -16)
+    assert [finding.code for finding in node.op.check(node)] == ["ops.lstm_cell"]

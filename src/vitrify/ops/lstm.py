@@ -8,14 +8,23 @@ Source: TFLite kernels/lstm_shared.h, lstm.cc, unidirectional_sequence_lstm.cc, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+
+from vitrify.core.findings import Finding
 from vitrify.ir.dtypes import DType
 from vitrify.ir.graph import Node
 from vitrify.ir.operator import Operator, operator
-from vitrify.ops import versions
+from vitrify.ops import legality, versions
 from vitrify.ops.attributes import Activation
 from vitrify.ops.base import Array, Arrays, Inputs, TensorType, given
 from vitrify.ops.reference.recurrent import LstmWeights, lstm
 from vitrify.ops.sequences import both, products, shape_of, sides, state_of, time_first, units_of
+
+LEAST_CELL_POWER, MOST_CELL_POWER = -15, -9
+"""Scales of a 16-bit cell, as powers of two. The kernel refuses wider ones; of finer ones it computes no tanh, and goes
+on with what its buffer held, which LiteRT 2.3 does without a word."""
 
 
 def _lstm(op: Operator, inputs: Arrays, x: Array, first: int, states: tuple[int, int], clips: tuple[float, float],
@@ -85,6 +94,19 @@ class UnidirectionalSequenceLSTM(Operator):
             return 4
         hybrid = node.input(0).dtype is DType.FLOAT32 and weights is DType.INT8
         return 2 + self.asymmetric_quantize_inputs if hybrid else 1
+
+    def check(self, node: Node) -> Iterator[Finding]:
+        """Yield what the runtime would silently get wrong."""
+        yield from super().check(node)
+        cell = node.optional(19)
+        if cell is None or cell.dtype is not DType.INT16 or cell.quantization is None:
+            return
+        power = float(np.log2(cell.quantization.scale[0]))
+        if power < LEAST_CELL_POWER - 0.5:
+            yield legality.finding(
+                node, "ops.lstm_cell", f"has a cell of scale 2**{power:.3g}, the kernel takes 2**{LEAST_CELL_POWER} at "
+                "least", why="its tanh has no form for finer cells: the layer's answers are left to chance",
+                help=f"give the cell a scale of 2**{LEAST_CELL_POWER}")
 
     def macs(self, node: Node) -> int:
         """One for each weight, step and batch."""

@@ -13,7 +13,7 @@ import numpy as np
 from vitrify.core.errors import DataError
 from vitrify.ir import DType, Graph, Node, Quantization, Tensor
 from vitrify.ops import UnidirectionalSequenceLSTM
-from vitrify.ops.lstm import has_integer_kernel
+from vitrify.ops.lstm import LEAST_CELL_POWER, MOST_CELL_POWER, has_integer_kernel
 from vitrify.quant.calibration.cells import cell_key
 from vitrify.quant.calibration.statistics import Statistics
 from vitrify.quant.scales import INT16_HIGH, quantize_bias, quantize_weights, weight_scales
@@ -27,11 +27,8 @@ OUTPUT_STATE, CELL_STATE = 18, 19
 GATE_STEP = 2.0 ** -12
 """The scale of what goes into the gates, as the kernel has it: 16 bits from -8 to 8."""
 
-LARGEST_CELL = 64.0
-"""The kernel takes cells of scale 2**-9 at most; tanh of 64 is 1."""
-
-SMALLEST_CELL = 1.0
-"""And of scale 2**-15 at least: its tanh has no form for finer ones, and leaves what it had written before."""
+LARGEST_CELL, SMALLEST_CELL = 2.0 ** (15 + MOST_CELL_POWER), 2.0 ** (15 + LEAST_CELL_POWER)
+"""The range of cells at the limits of their scale; tanh of 64 is 1."""
 
 
 def sequences(graph: Graph) -> list[Node]:

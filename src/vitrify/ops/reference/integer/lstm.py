@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vitrify.ir.graph import Array
-from vitrify.ops.lstm import UnidirectionalSequenceLSTM
+from vitrify.ops.lstm import LEAST_CELL_POWER, MOST_CELL_POWER, UnidirectionalSequenceLSTM
 from vitrify.ops.reference.integer.fixed_point import (
     Multiplier,
     divide_by_power,
@@ -59,6 +59,9 @@ def sequence_lstm(call: Call) -> list[Array]:
     if call.array(0).dtype != np.int8 or any(call.optional(i) is not None for i in range(20, 24)):
         raise call.refuse("is computed in integers with int8 data and without layer normalization only")
     cell_power = round(float(np.log2(call.affine(_CELL_STATE).scale)))
+    if not LEAST_CELL_POWER <= cell_power <= MOST_CELL_POWER:
+        raise call.refuse(f"has a cell of scale 2**{cell_power}, the kernel computes with 2**{LEAST_CELL_POWER} to "
+                          f"2**{MOST_CELL_POWER}")
     gates = [None if call.optional(1 + n) is None else _gate(call, n, cell_power) for n in range(4)]
     steps = time_first(call.array(0).astype(np.int64), op.time_major)
     cell = np.zeros((steps.shape[1], call.array(2).shape[0]), np.int64)
