@@ -27,6 +27,8 @@ ATTEMPTS = 6
 """How often places are taken back and the rest tried again."""
 _SLACK = 1.005
 """The estimate of a place that did not change moves by so much with its neighbours."""
+_NOTHING = 1e-4
+"""What share of a model's time is too little to tell."""
 _EXAMPLES = 5
 
 
@@ -74,6 +76,7 @@ class _Fixing:
         self.errors: dict[str, int] = {}
         self.repair_errors: dict[str, int] = {}
         self.won: dict[Key, float] = {}
+        self.refusal = ""
         self.before: Placement = place(model.main, target)
         self.outcome = FixOutcome(target=target.name, nodes_before=self.before.coverage.nodes,
                                   macs_before=self.before.coverage.macs, cpu_before=self.before.count("cpu"))
@@ -157,7 +160,7 @@ class _Fixing:
         self.applied.clear()
 
     def _failed(self, worst: float) -> list[Applied]:
-        """The first place, in the graph's order, that differs by more than its class allows, with those of its fix."""
+        """The places of the fix of the first place, in the graph's order, that differs by more than its class allows."""
         if not worst:
             return []
         order = {tensor.name: i for i, node in enumerate(self.model.main) for tensor in node.outputs}
@@ -165,7 +168,7 @@ class _Fixing:
         inexact = False
         for one in places:
             if self._error(one) > (one.fix.largest_lsb or 0) and one.fix.largest_lsb is not None and not inexact:
-                return [one]
+                return [other for other in self.applied if other.fix is one.fix]
             inexact = inexact or one.fix.exactness is not Exactness.EXACT
         return [] if inexact else [one for one in places if not one.within][:1] if worst else []
 
@@ -183,7 +186,7 @@ class _Fixing:
         for _ in range(ATTEMPTS):
             after = self._compiled(self._written())
             if after is None:
-                self._take_back(self.applied, "the compiler refuses what they make")
+                self._take_back(self.applied, f"the compiler refuses what they make: {self.refusal}")
                 self._prove(proof)
                 return
             slower = self._slower(before, after)
@@ -195,15 +198,17 @@ class _Fixing:
             self._prove(proof)
             if not self.applied:
                 return
+        self._take_back(self.applied, "what is left of them would take longer")
+        self.applied.clear()
 
     def _slower(self, before: Compiled, after: Compiled) -> list[tuple[Applied, float]]:
         whole = after.estimate.latency_ms - before.estimate.latency_ms
         won = self._won(before, after)
         call = self.target.value("driver_call_s") * 1e3
-        slower = [(one, -won[one.key]) for one in self.applied
-                  if not one.within and one.node and won[one.key] + (call if one.codes else 0) < 0]
+        slower = [(one, -won[one.key]) for one in self.applied if not one.within and one.node
+                  and won[one.key] + (call if one.codes else 0) < -before.estimate.latency_ms * _NOTHING]
         if slower or whole <= before.estimate.latency_ms * (_SLACK - 1):
-            return [(one, lost) for one, lost in slower if lost > before.estimate.latency_ms * 1e-4]
+            return slower
         last = min((one for one in self.applied if not one.within), key=lambda one: won[one.key])
         return [(last, whole)]
 
@@ -227,7 +232,8 @@ class _Fixing:
     def _compiled(self, path: Path) -> Compiled | None:
         try:
             return check_model(path, self.target)
-        except VitrifyError:
+        except VitrifyError as error:
+            self.refusal = error.findings[0].headline
             return None
 
     def _written(self) -> Path:
