@@ -160,7 +160,7 @@ class _Fixing:
         self.applied.clear()
 
     def _failed(self, worst: float) -> list[Applied]:
-        """The places of the fix of the first place, in the graph's order, that differs by more than its class allows."""
+        """The places of the fix of the first place, in the graph's order, that differs by more than it may."""
         if not worst:
             return []
         order = {tensor.name: i for i, node in enumerate(self.model.main) for tensor in node.outputs}
