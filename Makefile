@@ -6,7 +6,7 @@ BIN := .venv/bin
 # PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
 TORCH ?= yes
 
-.PHONY: demo test test-tf test-all lint types docs bench bench-zoo bench-quality bench-tasks zoo zoo-int8 zoo-npu fuzz lock clean
+.PHONY: demo test test-tf test-all lint types docs bench bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu fuzz lock clean
 
 .venv/core: requirements/core.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
@@ -74,6 +74,9 @@ zoo: .venv/core .cache/zoo/venv/complete          ## export every model of the z
 
 zoo-int8: .venv/core       ## quantize every model of the zoo, run every file: docs/zoo_int8.md
 	@$(BIN)/python benchmarks/zoo/int8.py
+
+probes: .venv/core         ## compile small models around each rule's limit: docs/rule_probes.md
+	@$(BIN)/python benchmarks/probes.py
 
 zoo-npu: .venv/core        ## fix every int8 file of the zoo for an NPU: docs/zoo_npu.md
 	@$(BIN)/python benchmarks/zoo/npu.py

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from vitrify.targets import load, names
+from vitrify.targets import ethos_u, load, names
 from vitrify.targets.ethos_u.cores import core
 from vitrify.targets.ethos_u.probes import Probe, probes
 from vitrify.targets.ethos_u.settling import variant
@@ -85,3 +87,12 @@ def test_limits_stand_in_the_sentences() -> None:
     assert "4097" in reason.headline
     assert "4096" in reason.headline
     assert reason.nearest
+
+
+def test_what_differs_from_published_limits_has_a_legal_probe() -> None:
+    text = (Path(ethos_u.__file__).parent / "published.toml").read_text(encoding="utf-8")
+    known = {one.name: one for one in probes(variant("u65"))}
+    rows = tomllib.loads(text)["difference"]
+    assert rows
+    for row in rows:
+        assert known[row["probe"]].codes == (), row
