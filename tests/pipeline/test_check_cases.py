@@ -83,6 +83,15 @@ def unsigned(path: Path) -> Path:
     return file.write(path, [x], [convolution(file, x, "conv", weights="uint8", values="uint8", zero=8)])
 
 
+def unsigned_ends(path: Path) -> Path:
+    file = made.Maker()
+    x, q = file.tensor("x", (1, 8, 8, 4), "uint8", 0.05, 128), file.tensor("q", (1, 8, 8, 4), "int8", 0.05)
+    last = file.tensor("last", (1, 8, 8, 4), "uint8", 0.4, 128)
+    file.node(made.BUILTIN.QUANTIZE, [x], [q], "QuantizeOptions", version=2)
+    file.node(made.BUILTIN.QUANTIZE, [convolution(file, q, "conv")], [last], "QuantizeOptions", version=2)
+    return file.write(path, [x], [last])
+
+
 def wide(path: Path) -> Path:
     return made.squared_difference(path)
 
@@ -95,6 +104,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str, bool]] = {
     "float-ends": (float_ends, "float.border", True),
     "asymmetric": (asymmetric, "quantized.asymmetric-weights", False),
     "uint8": (unsigned, "quantized.uint8", True),
+    "uint8-ends": (unsigned_ends, "quantized.uint8-ends", True),
     "int16": (wide, "quantized.int16", False)}
 
 

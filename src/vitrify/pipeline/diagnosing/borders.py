@@ -36,10 +36,12 @@ def _command(case: Case) -> str:
     return "" if any(finding.code.startswith("quant.") for finding in case.refusals) else case.quantize
 
 
-def fixing(case: Case) -> str:
-    """The command that applies the fixes of the target."""
+def fixing(case: Case, approximate: str = "") -> str:
+    """The command that applies the fixes of the target, and one that changes values besides the exact ones."""
     data = f" --data {case.data}" if case.made == "quantized" or case.is_float else ""
-    return f"vitrify check {case.source} --target {case.target.name}{data} --fix -o {case.source.stem}_fixed.tflite"
+    more = f" --approximate {approximate}" if approximate else ""
+    output = f"{case.source.stem}_fixed.tflite"
+    return f"vitrify check {case.source} --target {case.target.name}{data} --fix{more} -o {output}"
 
 
 def _is_border(node: Node) -> bool:

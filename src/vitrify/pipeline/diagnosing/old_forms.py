@@ -6,21 +6,44 @@ from collections.abc import Iterator
 
 from vitrify.core.words import counted
 from vitrify.ir import DType, Node, Tensor
+from vitrify.pipeline.diagnosing.borders import fixing
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
+
+SIGNED = "signed-values"
+"""The fix that shifts unsigned values by 128."""
 
 
 @diagnosis("quantized.uint8", says="operators compute in int8", rules=("tensor-type", "element-width", "table-type",
            "zero-point"), why="uint8 is the form of the first quantizers: one scale for all channels of a weight, so "
-           "small channels lose their values, and fewer operators have kernels for it",
-           help="vitrify quantize MODEL --anew --data FOLDER -o OUT.tflite")
+           "small channels lose their values, and fewer operators have kernels for it", help=f"vitrify check MODEL "
+           f"--target NAME --fix --approximate {SIGNED} -o OUT.tflite")
 def unsigned(case: Case) -> Iterator[Diagnosis]:
     """Operators that compute in uint8."""
-    nodes = [node for node in case.graph if node.op.kind != "QUANTIZE"
-             and any(_is_unsigned(t) for t in (*node.inputs, *node.outputs))]
+    nodes = _computing(case)
     if nodes:
         left = sum(case.verdicts[node].placement == "cpu" for node in nodes)
         yield Diagnosis(headline=f"{len(nodes)} of {counted(len(case.graph), 'operator')} compute in uint8, {left} of "
-                                 "them on the CPU", nodes=nodes, command=case.quantize)
+                                 "them on the CPU", nodes=nodes, command=fixing(case, SIGNED))
+
+
+@diagnosis("quantized.uint8-ends", says="inputs and outputs have the type that the operators compute in",
+           why="the operators compute in int8, and one more shifts each value by 128; an application can do it where "
+               "it reads the pixels", help=f"vitrify check MODEL --target NAME --fix --approximate {SIGNED} -o OUT.tflite")
+def unsigned_ends(case: Case) -> Iterator[Diagnosis]:
+    """QUANTIZE between uint8 inputs or outputs and int8 inside."""
+    nodes = [node for node in case.graph if node.op.kind == "QUANTIZE" and node.output.dtype is not node.input(0).dtype
+             and ((_is_unsigned(node.input(0)) and node.input(0).producer is None)
+                  or (_is_unsigned(node.output) and node.output.is_output))]
+    if nodes and not _computing(case):
+        names = ", ".join(repr(t.name) for t in (*case.graph.inputs, *case.graph.outputs) if _is_unsigned(t))
+        yield Diagnosis(headline=f"{names} of uint8 around operators of int8", nodes=nodes,
+                        command=fixing(case, SIGNED))
+
+
+def _computing(case: Case) -> list[Node]:
+    """The nodes that compute in uint8."""
+    return [node for node in case.graph if node.op.kind not in ("QUANTIZE", "DEQUANTIZE")
+            and any(_is_unsigned(t) for t in (*node.inputs, *node.outputs))]
 
 
 @diagnosis("quantized.asymmetric-weights", says="weights are symmetric: their zero point is 0",
