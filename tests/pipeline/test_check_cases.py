@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,13 +114,13 @@ def test_each_trap_has_its_diagnosis_and_its_command_mends_it(name: str, tmp_pat
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     build, code, good = CASES[name]
     monkeypatch.chdir(tmp_path)
-    file = build(Path("model.tflite"))
+    file = build(Path("my model.tflite"))
     before = check(file)
     assert before.ok == good
     assert [row.code for row in before.diagnoses] == [code]
     assert before.diagnoses[0].headline
     assert before.diagnoses[0].nodes
-    command = before.diagnoses[0].command.replace("--data FOLDER", "--random-calibration").split()
+    command = shlex.split(before.diagnoses[0].command.replace("--data FOLDER", "--random-calibration"))
     assert command[0] == "vitrify"
     assert call([*command[1:], "-q"]) == 0
     after = check(Path(command[command.index("-o") + 1]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from vitrify.ir import Node
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
@@ -38,10 +39,10 @@ def _command(case: Case) -> str:
 
 def fixing(case: Case, approximate: str = "") -> str:
     """The command that applies the fixes of the target, and one that changes values besides the exact ones."""
-    data = f" --data {case.data}" if case.made == "quantized" or case.is_float else ""
+    data = f" --data {quote(case.data)}" if case.made == "quantized" or case.is_float else ""
     more = f" --approximate {approximate}" if approximate else ""
-    output = f"{case.source.stem}_fixed.tflite"
-    return f"vitrify check {case.source} --target {case.target.name}{data} --fix{more} -o {output}"
+    output = case.output("_fixed.tflite")
+    return f"vitrify check {case.named} --target {case.target.name}{data} --fix{more} -o {output}"
 
 
 def _is_border(node: Node) -> bool:

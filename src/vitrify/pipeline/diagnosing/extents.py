@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from vitrify.core.words import counted
 from vitrify.ir import Tensor
@@ -21,10 +22,10 @@ def free(case: Case) -> Iterator[Diagnosis]:
         return
     inputs = [t for t in case.graph.inputs if any(extent < 0 for extent in t.shape_signature[1:])]
     named = ", ".join(f"'{t.name}' {list(t.shape_signature)}" for t in inputs[:3])
-    shapes = "".join(f" --shape {t.name}={','.join(map(str, t.shape))}" for t in inputs)
+    shapes = "".join(f" --shape {quote(t.name)}={','.join(map(str, t.shape))}" for t in inputs)
     origin = f"of {named}" if inputs else f"inside, from '{nodes[0].name}' on"
     yield Diagnosis(headline=f"dimensions {origin} are free, and with them those of {counted(len(nodes), 'operator')}",
-                    nodes=nodes, command=f"vitrify convert {case.source}{shapes} -o {case.source.stem}_static.tflite")
+                    nodes=nodes, command=f"vitrify convert {case.named}{shapes} -o {case.output('_static.tflite')}")
 
 
 @diagnosis("shape.batch", says="the model takes one sample at a time", rules=("batch",),

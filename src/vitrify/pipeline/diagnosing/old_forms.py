@@ -28,7 +28,8 @@ def unsigned(case: Case) -> Iterator[Diagnosis]:
 
 @diagnosis("quantized.uint8-ends", says="inputs and outputs have the type that the operators compute in",
            why="the operators compute in int8, and one more shifts each value by 128; an application can do it where "
-               "it reads the pixels", help=f"vitrify check MODEL --target NAME --fix --approximate {SIGNED} -o OUT.tflite")
+               "it reads the pixels",
+           help=f"vitrify check MODEL --target NAME --fix --approximate {SIGNED} -o OUT.tflite")
 def unsigned_ends(case: Case) -> Iterator[Diagnosis]:
     """QUANTIZE between uint8 inputs or outputs and int8 inside."""
     nodes = [node for node in case.graph if node.op.kind == "QUANTIZE" and node.output.dtype is not node.input(0).dtype
