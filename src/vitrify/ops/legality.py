@@ -19,6 +19,10 @@ STEPS = (DType.INT8, DType.UINT8)
 BIAS_TOLERANCE = 1e-3
 """Relative distance of a bias scale from input scale * weight scale that rounding of scales explains."""
 
+MOST_MULTIPLIER = 255.0
+"""Input scale * weight scale / output scale of a layer that XNNPACK takes: at 256 LiteRT's interpreter does not open
+the file, or dies of it. One step of a sum is as wide as the whole output then, so more of it says no more."""
+
 
 def finding(node: Node, code: str, problem: str, why: str = "", help: str = "",
             severity: Severity = Severity.ERROR) -> Finding:
@@ -47,6 +51,7 @@ def broken_rules(node: Node, rule: Int8Rule) -> Iterator[Finding]:
     if rule.weight is not None:
         yield from _weights(node, rule, rule.weight)
         yield from _bias(node, rule, rule.weight)
+        yield from _multiplier(node, rule.weight)
 
 
 def _unequal_scales(node: Node, rule: Int8Rule) -> Iterator[Finding]:
@@ -122,6 +127,19 @@ def _bias(node: Node, rule: Int8Rule, weight: int) -> Iterator[Finding]:
         yield finding(node, "ops.bias_scale", f"has bias scale {shown[0]:.6g}, the kernel takes it for {shown[1]:.6g}, "
                       "input scale times weight scale", "the int32 sums have that scale; the bias is added as it is",
                       "quantize the bias again with that scale")
+
+
+def _multiplier(node: Node, index: int) -> Iterator[Finding]:
+    """Yield a layer whose sums have steps too wide for XNNPACK."""
+    weights, x, y = quantized(node.optional(index)), scale_of(node.inputs[0]), scale_of(node.output)
+    if weights is None or x is None or y is None or not y:
+        return
+    largest = float(weights.scale.max()) * x / y
+    if largest >= MOST_MULTIPLIER + 1:
+        yield finding(node, "ops.multiplier", f"multiplies its sums by {largest:.4g}, below 256 XNNPACK takes them",
+                      why="LiteRT with its default kernels does not open the file, or ends the process",
+                      help="narrow the weight scale of the widest channel, or compute the layer with 16-bit activations",
+                      severity=Severity.WARNING)
 
 
 def too_many_axes(node: Node, limit: int) -> Iterator[Finding]:

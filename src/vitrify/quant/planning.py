@@ -10,6 +10,7 @@ import numpy as np
 
 from vitrify.ir import Graph, Node, Quantization, Tensor
 from vitrify.ops import Add, FullyConnected, Logistic, Maximum, Minimum, PadV2, Sub
+from vitrify.ops.legality import MOST_MULTIPLIER
 from vitrify.quant.calibration.calibrators import Calibrators, node_names
 from vitrify.quant.calibration.observe import keys
 from vitrify.quant.calibration.ranges import constant_range, range_of
@@ -19,7 +20,7 @@ from vitrify.quant.groups import Group, Groups
 from vitrify.quant.recipe import Recipe
 from vitrify.quant.rules import Roles, fixed_output, is_real, keeps_values, roles, shared_inputs
 from vitrify.quant.scalars import Scalars, align_scalars, bias_for
-from vitrify.quant.scales import covered, levels_left, weight_scales
+from vitrify.quant.scales import covered, held_below, levels_left, weight_scales
 from vitrify.quant.weights.bias_correction import input_means
 from vitrify.quant.weights.clipping import clipped_scales
 from vitrify.quant.weights.rounding import round_weights
@@ -271,6 +272,8 @@ class _Planner:
         assert tensor.data is not None
         axis = self._axis(node, found)
         extent, means = weight_scales(tensor.data, axis, bias, scale), self._means(node.input(found.data))
+        if node not in self.wide and node.output in made.activations:
+            extent = held_below(extent, MOST_MULTIPLIER * float(made.activations[node.output].scale[0]) / scale)
         scales = extent
         moments = self.statistics.moments.get(node.name) if self.recipe.rounding != "nearest" else None
         if self.recipe.weight_clipping:

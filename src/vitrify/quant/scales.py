@@ -81,6 +81,14 @@ def weight_scales(weights: Array, axis: int | None, bias: Array | None, input_sc
     return Quantization.per_tensor(float(rounded[0])) if axis is None else Quantization.per_axis(rounded, axis)
 
 
+def held_below(scales: Quantization, limit: float) -> Quantization:
+    """Return scales of weights below a limit; larger ones become the last below it, and their weights are cut."""
+    if not np.any(scales.scale >= limit):
+        return scales
+    held = np.minimum(scales.scale, np.nextafter(np.float32(limit), np.float32(0)))
+    return Quantization(held.astype(np.float32), scales.zero_point, scales.axis)
+
+
 def quantize_weights(weights: Array, scales: Quantization) -> Array:
     """Round weights to int8 within [-127, 127]."""
     quantized: Array = np.clip(scales.quantize(weights, np.int8), -WEIGHT_HIGH, WEIGHT_HIGH)
