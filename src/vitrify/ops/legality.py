@@ -138,7 +138,7 @@ def _multiplier(node: Node, index: int) -> Iterator[Finding]:
     if largest >= MOST_MULTIPLIER + 1:
         yield finding(node, "ops.multiplier", f"multiplies its sums by {largest:.4g}, below 256 XNNPACK takes them",
                       why="LiteRT with its default kernels does not open the file, or ends the process",
-                      help="narrow the weight scale of the widest channel, or compute the layer with 16-bit activations",
+                      help="narrow the weight scale of the widest channel, or compute the layer in 16 bits",
                       severity=Severity.WARNING)
 
 
