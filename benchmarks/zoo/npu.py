@@ -3,7 +3,7 @@
     python npu.py [NAME ...] [--target imx93] [--table FILE] [--fresh]
 
 The files are those that int8.py keeps. Each is fixed in a process of its own with a limit of time; rows of models that
-are not named, and of files that did not change, are kept from the last run.
+are not named, and of those whose file and fixes did not change, are kept from the last run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def one(entry: Entry, target: str, fresh: bool) -> dict[str, Any] | None:
     file, kept = FILES / f"{entry.name}.int8.tflite", RESULTS / f"{entry.name}.{target}.json"
     if not file.exists():
         return None
-    stamp = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    stamp = hashlib.sha256(file.read_bytes() + catalogue_text()).hexdigest()[:16]
     if kept.exists() and not fresh:
         row: dict[str, Any] = json.loads(kept.read_text())
         if row.get("file") == stamp:
@@ -70,6 +71,13 @@ def one(entry: Entry, target: str, fresh: bool) -> dict[str, Any] | None:
     RESULTS.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(row))
     return row
+
+
+@cache
+def catalogue_text() -> bytes:
+    """Return the source of all fixes and of what applies them: another one may fix more."""
+    folders = (ROOT / "src" / "vitrify" / name for name in ("passes/targets", "pipeline/fixing", "targets"))
+    return b"".join(path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.py")))
 
 
 def page(rows: list[tuple[Entry, dict[str, Any]]], target: str) -> str:
