@@ -27,13 +27,13 @@ def borders(case: Case) -> Iterator[Diagnosis]:
              for names, what in ((inputs, "input"), (outputs, "output")) if names]
     yield Diagnosis(headline=f"the model is quantized inside, but {' and '.join(parts)} "
                              f"{'is' if len(inputs) + len(outputs) == 1 else 'are'} float", nodes=nodes,
-                    command=_command(case))
+                    command=mending(case))
 
 
-def _command(case: Case) -> str:
-    """Integer ends are exact where nothing inside is float; else the whole is quantized anew, its ends with it."""
+def mending(case: Case, approximate: str = "") -> str:
+    """A fix, where nothing inside is float; else the whole is quantized anew, and with it what a fix would mend."""
     if not float_operators(case.graph):
-        return fixing(case)
+        return fixing(case, approximate)
     return "" if any(finding.code.startswith("quant.") for finding in case.refusals) else case.quantize
 
 

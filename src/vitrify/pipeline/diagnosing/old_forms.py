@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vitrify.core.words import counted
 from vitrify.ir import DType, Node, Tensor
-from vitrify.pipeline.diagnosing.borders import fixing
+from vitrify.pipeline.diagnosing.borders import mending
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
 
 SIGNED = "signed-values"
@@ -23,7 +23,7 @@ def unsigned(case: Case) -> Iterator[Diagnosis]:
     if nodes:
         left = sum(case.verdicts[node].placement == "cpu" for node in nodes)
         yield Diagnosis(headline=f"{len(nodes)} of {counted(len(case.graph), 'operator')} compute in uint8, {left} of "
-                                 "them on the CPU", nodes=nodes, command=fixing(case, SIGNED))
+                                 "them on the CPU", nodes=nodes, command=mending(case, SIGNED))
 
 
 @diagnosis("quantized.uint8-ends", says="inputs and outputs have the type that the operators compute in",
@@ -38,7 +38,7 @@ def unsigned_ends(case: Case) -> Iterator[Diagnosis]:
     if nodes and not _computing(case):
         names = ", ".join(repr(t.name) for t in (*case.graph.inputs, *case.graph.outputs) if _is_unsigned(t))
         yield Diagnosis(headline=f"{names} of uint8 around operators of int8", nodes=nodes,
-                        command=fixing(case, SIGNED))
+                        command=mending(case, SIGNED))
 
 
 def _computing(case: Case) -> list[Node]:
