@@ -35,16 +35,26 @@ WEIGHTED: tuple[type[Operator], ...] = (ops.Conv2D, ops.DepthwiseConv2D, ops.Ful
 
 def faint_layers(graph: Graph, statistics: Statistics, ranges: Mapping[Tensor, Range]) -> set[Node]:
     """The nodes that compute in 16 bits for the sake of faint layers."""
-    known = [(db, node) for node in graph.nodes_of(*WEIGHTED)
-             if takes_sixteen(node) and (db := kept_db(node, statistics, ranges)) is not None and db < LEAST_DB]
+    known = kept_least(graph, statistics, ranges)
     room = MOST_MACS * sum(node.op.macs(node) for node in graph)
     found: set[Node] = set()
     for _, layer in sorted(known, key=lambda pair: pair[0]):
-        more = {layer, *_reached(layer, _makers), *_reached(layer, _followers)}
+        more = around_layers([layer])
         cost = sum(node.op.macs(node) for node in found | more)
         if cost <= room:
             found |= more
     return found
+
+
+def kept_least(graph: Graph, statistics: Statistics, ranges: Mapping[Tensor, Range]) -> list[tuple[float, Node]]:
+    """The faint layers, and what each keeps in dB."""
+    return [(db, node) for node in graph.nodes_of(*WEIGHTED)
+            if takes_sixteen(node) and (db := kept_db(node, statistics, ranges)) is not None and db < LEAST_DB]
+
+
+def around_layers(layers: Iterable[Node]) -> set[Node]:
+    """Layers with what makes their inputs, and what follows them up to the next products."""
+    return {node for layer in layers for node in (layer, *_reached(layer, _makers), *_reached(layer, _followers))}
 
 
 def kept_db(layer: Node, statistics: Statistics, ranges: Mapping[Tensor, Range]) -> float | None:

@@ -1,0 +1,1 @@
+"""What rounding will cost a float model, told before it is quantized."""
