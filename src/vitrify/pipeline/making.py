@@ -100,7 +100,7 @@ def make(model: Model, path: Path, target: Path, job: Job, reporter: Reporter) -
     interface = model.interface or identity_interface(model)
     told = data.findings(interface) if data.feed is None else []
     with called(path, job.source), step(reporter, "calibrate") as note:
-        statistics, facts = calibrate_model(path, model, data, recipe, kept, reporter.advance)
+        statistics, facts = calibrate_model(path, model, data, recipe, kept, reporter)
         note.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
     told += data.findings(interface) if data.feed is not None else []
     with called(path, job.source):

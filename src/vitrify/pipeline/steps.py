@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from vitrify.core.errors import ModelError
 from vitrify.core.findings import Finding, Severity
-from vitrify.core.progress import ProgressCallback, Reporter
-from vitrify.core.words import counted
+from vitrify.core.progress import Reporter
+from vitrify.core.words import bytes_text, counted
 from vitrify.ir import Ledger, Model
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.results import CalibrationFacts, GrowthRow
@@ -186,25 +186,33 @@ def prepare_file(path: Path, *, invoke: bool = True) -> list[Finding]:
 
 
 def calibrate_model(path: Path, model: Model, data: DataOptions, recipe: Recipe, checkpoint: Path | None,
-                    progress: ProgressCallback) -> tuple[Statistics, CalibrationFacts]:
+                    reporter: Reporter) -> tuple[Statistics, CalibrationFacts]:
     """Run the float file over the samples and return what was seen, and on what it rests.
+
+    How much memory that will take is told before it begins.
 
     Raises:
         VitrifyError: the data does not fit, or LiteRT does not run the model.
     """
     from vitrify.data.binding import identity_interface
     from vitrify.data.samples import Samples
+    from vitrify.quant.calibration.memory import predicted_bytes
+    from vitrify.quant.calibration.observe import watches
+    from vitrify.quant.selecting import settled
     from vitrify.runtimes.litert.calibrate import calibrate
 
     interface = model.interface or identity_interface(model)
     given = data.open(interface) if data.feed is None else data.feed.bind(interface)
-    statistics = calibrate(path, given, recipe, checkpoint, progress)
+    predicted = predicted_bytes(model.main, watches(model.main, settled(recipe, model.main)))
+    count = counted(len(given), "sample") if isinstance(given, Samples) else "samples"
+    reporter.finish("calibrate", f"{count} will take about {bytes_text(predicted)} of memory, as any number would")
+    statistics = calibrate(path, given, recipe, checkpoint, reporter.advance)
     moved = statistics.growth
     return statistics, CalibrationFacts(
         samples=statistics.samples, data=str(data.path or ""), random=data.random, calibrator=recipe.calibrator,
         preprocess={} if data.random else data.preprocess(), seed=data.seed if data.random else None,
         tensors=len(statistics.tensors), available=len(given) if isinstance(given, Samples) else 0,
-        left_out=len(statistics.skipped), stopped=statistics.stopped,
+        predicted_bytes=predicted, left_out=len(statistics.skipped), stopped=statistics.stopped,
         growth=None if moved is None else GrowthRow(tensor=moved[0], share=moved[1], mean=moved[2], since=moved[3]))
 
 

@@ -50,7 +50,7 @@ def quantize_on_trial(model: Model, ledger: Ledger, target: Path, conversion: Co
         tflite.write(model, between)
         model = tflite.read(between)
         with step(reporter, "calibrate") as note:
-            statistics, _ = calibrate_model(between, model, _ONE, recipe, None, reporter.advance)
+            statistics, _ = calibrate_model(between, model, _ONE, recipe, None, reporter)
             note.text = "one sample of random values"
         with step(reporter, "quantize") as note:
             made, refused = _keeping(model, statistics, recipe)

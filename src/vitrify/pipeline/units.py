@@ -269,7 +269,7 @@ def _calibrate(build: Build) -> None:
         path = run.artifact("float")
         checkpoint = run.path(CHECKPOINT)
         statistics, facts = calibrate_model(path, tflite.read(path), options.data, options.quantization.effective(),
-                                            checkpoint, build.reporter.advance)
+                                            checkpoint, build.reporter)
         statistics.save(run.path("statistics.npz"))
         run.keep("statistics", "statistics.npz")
         checkpoint.unlink(missing_ok=True)

@@ -319,7 +319,7 @@ class CalibrationFacts(msgspec.Struct, kw_only=True):
     """On what the ranges rest.
 
     ``available`` counts the samples that there are, ``left_out`` those that could not be read; ``stopped`` says that no
-    more were needed.
+    more were needed. ``predicted_bytes`` is about what the process that calibrates was to take at most, told before.
     """
 
     samples: int = 0
@@ -333,6 +333,7 @@ class CalibrationFacts(msgspec.Struct, kw_only=True):
     left_out: int = 0
     stopped: bool = False
     growth: GrowthRow | None = None
+    predicted_bytes: int = 0
 
 
 class StageRecord(msgspec.Struct, kw_only=True):
