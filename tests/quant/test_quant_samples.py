@@ -203,7 +203,8 @@ def test_a_generator_larger_than_memory(count: int, tmp_path: Path) -> None:
     net = Net(1, 3, 640, 640)
     write(net.model(net.add(ops.Relu(), net.x)), tmp_path / "float.tflite")
     ran = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path / "float.tflite"), str(count)],
-                         capture_output=True, text=True, env={"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin"})
+                         capture_output=True, text=True,
+                         env={"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin"})
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout.split()[-1]) < 300 << 10
 
