@@ -15,6 +15,7 @@ from vitrify.backends.vela.database import Database, Perf, Row, number, read_dat
 from vitrify.backends.vela.estimating import estimate, npu_seconds
 from vitrify.backends.vela.messages import read_messages
 from vitrify.backends.vela.placing import Placed, place_nodes
+from vitrify.backends.vela.traps import traps
 from vitrify.core.findings import Finding
 from vitrify.ir import Graph, Model
 from vitrify.targets.base import Target
@@ -83,7 +84,7 @@ def describe(model: Model, left: Left, target: Target, ignored: tuple[str, ...])
     latency = estimate(placed, unowned, calls, target, version)
     placement = _placement(model.main, placed, unowned, target)
     notes = (*left.findings, *cpu_nodes(placement), *said.known_faults(placed, version),
-             *said.calls(calls, target), *said.no_cycles(lost, len(model.graphs)))
+             *said.calls(calls, target), *said.no_cycles(lost, len(model.graphs)), *traps(placed, target))
     return Compiled(output=None, target=target.name, placement=placement, estimate=latency,
                     memory=_memory(summary, compiled, left.model, target),
                     operators=tuple(_row(one, target) for one in placed), findings=tuple(notes), vela_version=version,
