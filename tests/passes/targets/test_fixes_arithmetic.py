@@ -7,10 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from quantized_maker import Maker, check_fix
+from quantized_maker import Maker, check_fix, largest_difference, run
 
-from vitrify import ops
+from vitrify import ops, targets
 from vitrify.ir import DType, Model, Quantization
+from vitrify.passes.targets import find
+from vitrify.pipeline.fixing.applying import apply_fixes
 
 
 def mean(axes: tuple[int, ...], *shape: int, keep: bool = True, dtype: DType = DType.INT8,
@@ -93,6 +95,9 @@ CASES: dict[str, tuple[str, int, Callable[[], Model]]] = {
     "mean_long_depth": ("large-means", 0, lambda: mean((2,), 1, 3, 6000)),
     "arg_max_rows": ("arg-max", 0, lambda: arg_max(1, 1, 5, 6, 7)),
     "arg_max_first": ("arg-max", 0, lambda: arg_max(0, 9, 1)),
+    "arg_max_128": ("arg-max-tiles", 0, lambda: arg_max(3, 1, 3, 5, 128)),
+    "arg_max_classes": ("arg-max-tiles", 0, lambda: arg_max(-1, 1, 1000)),
+    "arg_max_uneven": ("arg-max-tiles", 0, lambda: arg_max(1, 6, 1009)),
     "softmax_rows": ("softmax-tiles", 0, lambda: softmax(1, 300, 250, 3)),
     "constant_matmul": ("constant-matmuls", 0, lambda: matmul((1, 60, 64), (64, 50))),
     "constant_matmul_turned": ("constant-matmuls", 0, lambda: matmul((2, 3, 25, 40), (1, 1, 39, 40), adj_y=True)),
@@ -118,3 +123,14 @@ CASES: dict[str, tuple[str, int, Callable[[], Model]]] = {
 def test_arithmetic_is_within_its_class(name: str, tmp_path: Path) -> None:
     fix, most, build = CASES[name]
     check_fix(build, fix, tmp_path, most=most)
+
+
+@pytest.mark.parametrize("high", [-128, -127, -126, -100, 127], ids=str)
+def test_the_first_of_equal_values_is_chosen(high: int, tmp_path: Path) -> None:
+    """Few different values, so that each row has its maximum many times; with the lowest value alone, everywhere."""
+    model = arg_max(3, 1, 20, 5, 260)
+    random = np.random.default_rng(3)
+    batches = [[random.integers(-128, high, (1, 20, 5, 260), np.int8, endpoint=True)]]
+    before = run(model, tmp_path / "before.tflite", batches)
+    assert apply_fixes(model, targets.load("ethos-u55-128"), find(["arg-max-tiles"]))
+    assert largest_difference(before, run(model, tmp_path / "after.tflite", batches)) == 0

@@ -81,7 +81,7 @@ def mean_type(node: Node, variant: Variant) -> Iterator[Breach]:
 
 
 @rule("ethos-u.arg-max-depth", operators=["ARG_MAX"], cores=SMALL, says="ARG_MAX is over 127 values at most",
-      why="the index is packed beside the value in 16 bits", source=REPORT)
+      why="the index is packed beside the value in 16 bits", source=REPORT, fix="arg-max-tiles")
 def arg_max_depth(node: Node, variant: Variant) -> Iterator[Breach]:
     """Too many candidates."""
     x = feature(node)
