@@ -38,6 +38,13 @@ def forecast(model: Model, path: Path, statistics: Statistics, recipe: Recipe, d
                           ranked(model.main, seen, statistics, recipe))
 
 
+def beforehand(model: Model, path: Path, statistics: Statistics, recipe: Recipe, data: DataOptions) -> list[Finding]:
+    """Say what is known of a model's quantization before it is done: of its inputs, and of what is inside."""
+    from vitrify.pipeline.input_ranges import input_ranges
+
+    return [*input_ranges(model, path, statistics, recipe, data), *forecast(model, path, statistics, recipe, data)]
+
+
 def channels_seen(model: Model, path: Path, sample: Mapping[str, Array]) -> dict[Tensor, Seen]:
     """Run a float file on one sample; returns what was seen of the channels of its inputs and of all it computes."""
     from vitrify.data.binding import identity_interface, to_file_inputs

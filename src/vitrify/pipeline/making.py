@@ -17,7 +17,7 @@ from vitrify.ir import Model
 from vitrify.pipeline.analysis import analyze_float
 from vitrify.pipeline.convert import write_checked
 from vitrify.pipeline.files import called
-from vitrify.pipeline.forecasting import forecast
+from vitrify.pipeline.forecasting import beforehand
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
@@ -104,7 +104,7 @@ def make(model: Model, path: Path, target: Path, job: Job, reporter: Reporter) -
         note.text = f"{counted(facts.samples, 'sample')}, {facts.tensors} tensors"
     told += data.findings(interface) if data.feed is not None else []
     with called(path, job.source):
-        told += forecast(model, path, statistics, recipe, data)
+        told += beforehand(model, path, statistics, recipe, data)
     with called(path, job.source), step(reporter, "quantize") as note:
         how = How(goal=job.goal, state=job.state, jobs=job.jobs)
         try:

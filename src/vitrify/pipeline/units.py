@@ -16,6 +16,7 @@ from vitrify.pipeline.compile import placed
 from vitrify.pipeline.engine import Context, Unit
 from vitrify.pipeline.exchange import exchange_to, needs_exchange
 from vitrify.pipeline.files import rename, staged
+from vitrify.pipeline.forecasting import beforehand
 from vitrify.pipeline.interface import binding_rows
 from vitrify.pipeline.keeping import brings_scales, refuse_float
 from vitrify.pipeline.options import BuildOptions
@@ -287,10 +288,11 @@ def _quantize(build: Build) -> None:
         model = tflite.read(run.artifact("float"))
         how = How(goal=build.options.quantization.goal(build.options.target), state=run.path(SEARCH),
                   jobs=build.options.quantization.jobs)
-        result, recipe = quantize_well(model, run.artifact("float"), Statistics.load(run.artifact("statistics")),
-                                       recipe, build.options.data, how, build.reporter)
+        path, statistics = run.artifact("float"), Statistics.load(run.artifact("statistics"))
+        told = beforehand(model, path, statistics, recipe, build.options.data)
+        result, recipe = quantize_well(model, path, statistics, recipe, build.options.data, how, build.reporter)
         run.record.quantization_ledger = ledger_rows(result.ledger)
-        stage.findings = list(result.findings)
+        stage.findings = [*told, *result.findings]
         stage.text = f"{len(result.model.main)} nodes, no float operator"
     with build.stage("write int8") as stage:
         file = f"{run.record.name}_int8.tflite"
