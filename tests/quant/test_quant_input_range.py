@@ -49,7 +49,7 @@ def test_a_quantization_tells_it(tmp_path: Path) -> None:
     stored(model, feed, tmp_path)
     with pytest.warns(QualityWarning):
         made = vt.quantize(tmp_path / "float.tflite", data=tmp_path / "samples")
-    (found,) = (f for f in made.findings if f.code == "quant.input-range")
+    (found,) = (f for f in made.result.findings if f.code == "quant.input-range")
     assert "'equal'" not in found.headline
     assert '"equal"' in found.help
 
