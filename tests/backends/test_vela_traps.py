@@ -58,8 +58,8 @@ def patches(s: Sketch) -> Tensor:
     return conv(s, s.value((1, 128, 128, 3)), 64, 16, 16)
 
 
-def stem(channels: int) -> Callable[[Sketch], Tensor]:
-    return lambda s: conv(s, conv(s, s.value((1, 224, 224, channels)), 32, 3, 2), 32)
+def stem(channels: int, size: int = 3) -> Callable[[Sketch], Tensor]:
+    return lambda s: conv(s, conv(s, s.value((1, 224, 224, channels)), 32, size, 2), 32)
 
 
 def softmax(s: Sketch) -> Tensor:
@@ -71,6 +71,7 @@ CASES: dict[str, tuple[str, str, Callable[[Sketch], Tensor]]] = {
     "silu": ("costly-silu", "silu-as-gelu", silu), "copies": ("costly-copies", "join", copies),
     "turn": ("costly-transposes", "nhwc", turn), "joints": ("costly-joints", "--target-quality", joints),
     "patches": ("unrolled-patches", "long-strides", patches), "stem": ("few-channels", "2x2 pixels", stem(3)),
+    "wide_stem": ("few-channels", "folded-stems", stem(3, 7)),
     "softmax": ("costly-softmax", "largest class", softmax)}
 FREE: dict[str, tuple[str, Callable[[Sketch], Tensor]]] = {
     "gelu": ("costly-silu", gelu), "many_channels": ("few-channels", stem(16)),

@@ -23,6 +23,19 @@ def product(x: tuple[int, ...], y: tuple[int, ...], *, adj_y: bool = False) -> M
     return m.model(m.op(ops.BatchMatMul(adj_y=adj_y), left, right, scale=0.9))
 
 
+def stem(size: tuple[int, int], kernel: tuple[int, int], border: tuple[int, int, int, int] | None) -> Model:
+    """The first layer of a classifier; ``border`` is a PAD before it, None a border of its own."""
+    m = Maker()
+    x = m.input(1, *size, 3)
+    inputs = m.weights(64, *kernel, 3, x=x)
+    if border is not None:
+        top, bottom, left, right = border
+        x = m.op(ops.Pad(), x, m.const([[0, 0], [top, bottom], [left, right], [0, 0]]))
+    op = ops.Conv2D(stride_h=2, stride_w=2, padding=ops.Padding.SAME if border is None else ops.Padding.VALID,
+                    fused_activation_function=ops.Activation.RELU)
+    return m.model(m.op(op, x, *inputs, scale=0.04))
+
+
 CASES: dict[str, tuple[str, float, Callable[[], Model]]] = {
     "scores": ("split-matmuls", 0.75, lambda: product((1, 64, 32), (1, 64, 32), adj_y=True)),
     "scores_uneven": ("split-matmuls", 0.8, lambda: product((1, 50, 40), (1, 51, 40), adj_y=True)),
@@ -30,6 +43,10 @@ CASES: dict[str, tuple[str, float, Callable[[], Model]]] = {
     "values_uneven": ("split-matmuls", 0.95, lambda: product((100, 64), (64, 62))),
     "rows_apart": ("split-matmuls", 0.9, lambda: product((1, 1000, 500), (1, 500, 30))),
     "many_heads_apart": ("split-matmuls", 0.9, lambda: product((1, 6, 400, 400), (1, 6, 400, 32))),
+    "stem": ("folded-stems", 0.7, lambda: stem((64, 64), (7, 7), (3, 3, 3, 3))),
+    "stem_same": ("folded-stems", 0.7, lambda: stem((64, 62), (7, 7), None)),
+    "stem_uneven": ("folded-stems", 0.7, lambda: stem((45, 64), (3, 9), (0, 1, 4, 5))),
+    "stem_without_border": ("folded-stems", 0.7, lambda: stem((64, 64), (7, 8), (0, 0, 0, 0))),
     "class_token": ("deep-matmuls", 0.9, lambda: product((1, 197, 197), (1, 197, 64))),
 }
 

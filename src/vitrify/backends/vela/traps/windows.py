@@ -11,6 +11,8 @@ from vitrify.targets.cost import node_macs
 _LONGEST_STRIDE = 3
 _FEW_CHANNELS = 8
 _BUSY = 0.3
+_WIDE, _FOLDED = 7, 2
+"""Taps and stride of stems that fold. Source: vitrify.passes.targets.folded_stems."""
 
 
 @trap
@@ -40,7 +42,9 @@ def few_channels(costs: Costs) -> Iterator[Finding]:
                           headline=f"CONV_2D '{node.name}' has {channels} input channels and keeps {busy:.0%} of the "
                           f"multipliers busy; it takes {costs.told([node])}",
                           why="channels are read in bursts and multiplied eight at a time",
-                          help="train with a stem of blocks of pixels (2x2 pixels as 12 channels)")
+                          help=costs.fix("folded-stems") if node.input(1).shape[2] >= _WIDE and
+                          getattr(node.op, "stride_w", 1) == _FOLDED else "train with a stem of blocks of pixels (2x2 "
+                          "pixels as 12 channels)")
 
 
 @trap
