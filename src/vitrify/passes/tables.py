@@ -13,6 +13,7 @@ from vitrify.passes.cleanup.means import MergeReductions
 from vitrify.passes.cleanup.slices import SliceBefore
 from vitrify.passes.cleanup.static_batch import PinFreeDimensions
 from vitrify.passes.heads.unroll import UnrollHeads
+from vitrify.passes.integers.channel_scales import ChannelScale
 from vitrify.passes.integers.constants import ConstantDivisor, FoldLarge
 from vitrify.passes.integers.depth_means import DepthMean
 from vitrify.passes.integers.indices import Fraction, WholeEarlier
@@ -147,5 +148,5 @@ SEQUENCES: tuple[type[Pass], ...] = (Unroll,)
 
 INTEGER_FORMS: tuple[type[Pass], ...] = (
     FoldLarge, ConstantDivisor, RunningSum, PairwiseSum, LocalResponse, RootOfMean, FloorOfQuotient, WholeEarlier,
-    Fraction, DepthMean, TruthToNumber, SoftmaxMask, LogisticLimit, UnitLength)
+    Fraction, DepthMean, ChannelScale, TruthToNumber, SoftmaxMask, LogisticLimit, UnitLength)
 """Forms that cost about as much in float, and less in integers on an NPU."""
