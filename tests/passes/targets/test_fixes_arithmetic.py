@@ -77,6 +77,11 @@ def unit_length(*shape: int) -> Model:
     return m.model(m.op(ops.L2Normalization(), m.input(*shape, zero=-20), scale=1 / 128, zero=0))
 
 
+def log_softmax(scale: float, *shape: int) -> Model:
+    m = Maker()
+    return m.model(m.op(ops.LogSoftmax(), m.input(*shape, scale=scale), scale=1 / 16, zero=127))
+
+
 def bilinear(shape: tuple[int, ...], size: tuple[int, int], corners: bool = False, centres: bool = False) -> Model:
     m = Maker()
     op = ops.ResizeBilinear(align_corners=corners, half_pixel_centers=centres)
@@ -109,7 +114,13 @@ CASES: dict[str, tuple[str, int, Callable[[], Model]]] = {
     "dense_without_bias": ("dense-convolutions", 1, lambda: dense(1, 2, 3, 16, bias=False)),
     "square_root": ("square-roots", 1, square_root),
     "unit_length": ("unit-lengths", 1, lambda: unit_length(1, 512)),
+    "unit_length_short": ("unit-lengths", 1, lambda: unit_length(2, 3)),
     "unit_length_of_pixels": ("unit-lengths", 1, lambda: unit_length(1, 3, 5, 16)),
+    "log_softmax": ("log-softmaxes", 1, lambda: log_softmax(0.05, 1, 150, 29)),
+    "log_softmax_even": ("log-softmaxes", 1, lambda: log_softmax(0.0002, 4, 1000)),
+    "log_softmax_sharp": ("log-softmaxes", 1, lambda: log_softmax(1.0, 1, 3, 4, 150)),
+    "log_softmax_classes": ("log-softmaxes", 1, lambda: log_softmax(0.02, 1, 3, 4, 150)),
+    "log_softmax_of_two": ("log-softmaxes", 1, lambda: log_softmax(0.2, 40, 2)),
     "quotient": ("constant-quotients", 1, lambda: quotient(100, 0.03)),
     "quotient_int16": ("constant-quotients", 1, lambda: quotient(-3000, 0.001, DType.INT16, 0.02)),
     "bilinear_corners": ("bilinear-products", 2, lambda: bilinear((1, 9, 9, 8), (18, 18), corners=True)),
