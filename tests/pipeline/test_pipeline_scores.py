@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from vitrify import ops
+from vitrify.core.progress import Silent
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions
 from vitrify.pipeline.scores import FOUND, SIDE, Off, ScoreJudge, scores_of
@@ -60,7 +61,7 @@ class Case:
         np.save(folder / "samples.npy", samples)
         self.samples = [{"x": sample[None]} for sample in samples]
         self.data = DataOptions(path=folder / "samples.npy")
-        self.statistics, _ = calibrate_model(self.path, self.model, self.data, Recipe(), None, lambda done, total: None)
+        self.statistics, _ = calibrate_model(self.path, self.model, self.data, Recipe(), None, Silent())
 
     def made(self, **recipe: Any) -> QuantizeResult:
         return quantize_model(self.model, self.statistics, Recipe(**recipe))

@@ -13,6 +13,7 @@ import pytest
 from vitrify import ops
 from vitrify.core.errors import UsageError, VitrifyError
 from vitrify.core.findings import Severity
+from vitrify.core.progress import Silent
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions, QuantizeOptions
 from vitrify.pipeline.search import Goal, How, quantize_well, read_goal
@@ -69,7 +70,7 @@ class Case:
         random = np.random.default_rng(1)
         np.save(folder / "samples.npy", random.standard_normal((SAMPLES, 12, 12, 4)).astype(np.float32))
         self.data, self.model = DataOptions(path=folder / "samples.npy"), read(self.path)
-        self.statistics, _ = calibrate_model(self.path, self.model, self.data, TIED, None, lambda done, total: None)
+        self.statistics, _ = calibrate_model(self.path, self.model, self.data, TIED, None, Silent())
 
     def search(self, goal: Goal, state: Path | None = None, jobs: int = 1,
                recipe: Recipe = TIED) -> tuple[QuantizeResult, Recipe]:

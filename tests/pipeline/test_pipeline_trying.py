@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from vitrify import ops
+from vitrify.core.progress import Silent
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions
 from vitrify.pipeline.steps import calibrate_model, quantize_model
@@ -60,7 +61,7 @@ def kept(path: Path, model: Model, candidate: Model, data: DataOptions) -> float
 
 def test_what_was_taken_keeps_no_less(case: tuple[Path, Model, DataOptions]) -> None:
     path, model, data = case
-    statistics, _ = calibrate_model(path, model, data, BEST, None, lambda done, total: None)
+    statistics, _ = calibrate_model(path, model, data, BEST, None, Silent())
     chosen, line = tried(model, path, statistics, BEST, data)
     assert line is not None
     assert line.name == "trials"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from vitrify import ops
+from vitrify.core.progress import Silent
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions
 from vitrify.pipeline.steps import calibrate_model
@@ -35,7 +36,7 @@ def quantized(recipe: Recipe, folder: Path) -> tuple[QuantizeResult, Recipe]:
     random = np.random.default_rng(1)
     np.save(folder / "samples.npy", random.standard_normal((4, 1, 8, 8, 4)).astype(np.float32)[:, 0])
     data, model = DataOptions(path=folder / "samples.npy"), read(path)
-    statistics, _ = calibrate_model(path, model, data, recipe, None, lambda done, total: None)
+    statistics, _ = calibrate_model(path, model, data, recipe, None, Silent())
     return quantize_enough(model, path, statistics, recipe, data)
 
 
@@ -71,7 +72,7 @@ def test_random_samples_are_no_measure(tmp_path: Path) -> None:
     path, recipe, data = tmp_path / "float.tflite", Recipe(least_db=36.0), DataOptions(random=True)
     write(network(), path)
     model = read(path)
-    statistics, _ = calibrate_model(path, model, data, recipe, None, lambda done, total: None)
+    statistics, _ = calibrate_model(path, model, data, recipe, None, Silent())
     result, same = quantize_enough(model, path, statistics, recipe, data)
     assert same == recipe
     assert not result.plan.wide

@@ -7,6 +7,7 @@ import pytest
 
 from vitrify import ops
 from vitrify.core.errors import UsageError
+from vitrify.core.progress import Silent
 from vitrify.ir import DType, Graph, Model, Quantization, Tensor
 from vitrify.pipeline.options import DataOptions
 from vitrify.pipeline.steps import calibrate_model
@@ -49,7 +50,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[di
     np.save(folder / "samples.npy", samples)
     model = read(folder / "float.tflite")
     statistics, _ = calibrate_model(folder / "float.tflite", model, DataOptions(path=folder / "samples.npy"), TIED,
-                                    None, lambda done, total: None)
+                                    None, Silent())
     write(quantize(model, statistics, TIED).model, folder / "int8.tflite")
     return folder / "float.tflite", folder / "int8.tflite", [{"x": sample[None]} for sample in samples]
 
