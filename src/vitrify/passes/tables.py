@@ -10,6 +10,7 @@ from vitrify.passes.cleanup.duplicates import Duplicates, SharedConstants
 from vitrify.passes.cleanup.folding import FoldConstants
 from vitrify.passes.cleanup.identities import Identities
 from vitrify.passes.cleanup.means import MergeReductions
+from vitrify.passes.cleanup.needed_rows import NeededRows
 from vitrify.passes.cleanup.slices import SliceBefore
 from vitrify.passes.cleanup.static_batch import PinFreeDimensions
 from vitrify.passes.heads.unroll import UnrollHeads
@@ -109,6 +110,7 @@ HEADS: tuple[type[Pass], ...] = (
 """What removes TRANSPOSEs that the layout could not, with other operators in their place."""
 
 LEFTOVERS: tuple[type[Pass], ...] = (
+    NeededRows,             # after heads, through whose TRANSPOSEs no slice goes
     TransposeToReshape,
     Columns,
     MergeTurns,

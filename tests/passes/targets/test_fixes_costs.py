@@ -10,7 +10,7 @@ from quantized_maker import Maker, check_fix
 
 from vitrify import ops, targets, tflite
 from vitrify.backends.vela import check_model
-from vitrify.ir import Model
+from vitrify.ir import DType, Model
 from vitrify.passes.targets import find
 from vitrify.pipeline.fixing.applying import apply_fixes
 
@@ -36,6 +36,24 @@ def stem(size: tuple[int, int], kernel: tuple[int, int], border: tuple[int, int,
     return m.model(m.op(op, x, *inputs, scale=0.04))
 
 
+def tokens(count: int, channels: int, wide: DType) -> Model:
+    """A value of another width between two layers, as a sum in 16 bits has it."""
+    m = Maker()
+    x = m.input(1, count, channels)
+    dense = ops.FullyConnected(keep_num_dims=True)
+    y = m.op(ops.Quantize(), m.op(dense, x, *m.weights(channels, channels, x=x)), dtype=wide, scale=0.06, zero=0)
+    return m.model(m.op(ops.Add(), y, y, dtype=wide, scale=0.1, zero=0))
+
+
+def first_token() -> Model:
+    m = Maker()
+    x = m.input(1, 64, 96)
+    dense = ops.FullyConnected(keep_num_dims=True)
+    y = m.op(ops.Gelu(), m.op(dense, x, *m.weights(192, 96, x=x)))
+    z = m.op(dense, y, *m.weights(96, 192, x=y))
+    return m.model(m.op(ops.Slice(), z, m.ints(0, 0, 0), m.ints(1, 1, 96)))
+
+
 CASES: dict[str, tuple[str, float, Callable[[], Model]]] = {
     "scores": ("split-matmuls", 0.75, lambda: product((1, 64, 32), (1, 64, 32), adj_y=True)),
     "scores_uneven": ("split-matmuls", 0.8, lambda: product((1, 50, 40), (1, 51, 40), adj_y=True)),
@@ -47,6 +65,9 @@ CASES: dict[str, tuple[str, float, Callable[[], Model]]] = {
     "stem_same": ("folded-stems", 0.7, lambda: stem((64, 62), (7, 7), None)),
     "stem_uneven": ("folded-stems", 0.7, lambda: stem((45, 64), (3, 9), (0, 1, 4, 5))),
     "stem_without_border": ("folded-stems", 0.7, lambda: stem((64, 64), (7, 8), (0, 0, 0, 0))),
+    "tokens": ("paired-rows", 0.95, lambda: tokens(197, 96, DType.INT8)),
+    "tokens_int16": ("paired-rows", 0.95, lambda: tokens(131, 192, DType.INT16)),
+    "first_token": ("needed-rows", 0.5, first_token),
     "class_token": ("deep-matmuls", 0.9, lambda: product((1, 197, 197), (1, 197, 64))),
 }
 
