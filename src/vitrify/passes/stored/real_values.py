@@ -56,6 +56,7 @@ class RealValues(Pass):
         elif tensor.dtype in (DType.INT32, DType.INT64) and is_dense(tensor) and tensor.data is not None and (
                 id(tensor) in biases or (quantization is not None and quantization.scale.size)):
             scale = biases.get(id(tensor), None if quantization is None else quantization.scale)
+            assert scale is not None
             tensor.data = (tensor.data.astype(np.float64) * scale).astype(np.float32)
         else:
             return False
