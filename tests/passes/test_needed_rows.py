@@ -63,6 +63,11 @@ def twice() -> Model:
     return m.model(m.op(ops.Add(), dense(m, rows(m, x)), m.op(ops.Tanh(), rows(m, x))))
 
 
+def two_tokens(m: Maker, x: Tensor) -> Tensor:
+    """A class token and a distilled one, each with a head."""
+    return m.op(ops.Add(), dense(m, rows(m, x)), dense(m, rows(m, x, begin=1)))
+
+
 def extents(model: Model, *kinds: type) -> list[int]:
     return [node.output.shape[-2] for node in model.main.nodes_of(*kinds)]
 
@@ -75,6 +80,13 @@ def test_the_last_block_of_a_classifier_computes_one_token() -> None:
     assert extents(model, ops.Gelu) == [1]
 
 
+def test_two_tokens_are_computed_together() -> None:
+    model = classifier(two_tokens)
+    check_kept(model, lambda model: Runner(model).run((NeededRows,), rounds=1))
+    assert extents(model, ops.FullyConnected) == [ROWS, 2, 2, 2, 1, 1, 1]
+    assert extents(model, ops.BatchMatMul) == [2] * 4
+
+
 @pytest.mark.parametrize(("build", "wanted"), [
     (positions, ["SLICE", "FULLY_CONNECTED", "ADD"]),
     (twice, ["SLICE", "FULLY_CONNECTED", "FULLY_CONNECTED", "TANH", "ADD"])], ids=["positions", "twice"])
@@ -84,10 +96,10 @@ def test_form(build: Callable[[], Model], wanted: list[str]) -> None:
     assert kinds(model) == wanted
 
 
-def other_rows() -> Model:
+def far_rows() -> Model:
     m = Maker()
     x = dense(m, m.input(1, ROWS, CHANNELS))
-    return m.model(rows(m, x), rows(m, x, begin=1))
+    return m.model(m.op(ops.Add(), rows(m, x), rows(m, x, begin=ROWS - 1)))
 
 
 def read_whole() -> Model:
@@ -115,7 +127,7 @@ def across_rows() -> Model:
                         m.ints(0, 0, 0), m.ints(1, CHANNELS, 2)))
 
 
-@pytest.mark.parametrize("build", [other_rows, read_whole, given_out, most_rows, across_rows])
+@pytest.mark.parametrize("build", [far_rows, read_whole, given_out, most_rows, across_rows])
 def test_what_others_read_stays(build: Callable[[], Model]) -> None:
     model = build()
     before = kinds(model)

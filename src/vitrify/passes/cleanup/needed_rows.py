@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from vitrify import ops
-from vitrify.ir import Graph, Node, Operator, Tensor
+from vitrify.ir import Graph, Node, Operator, Origin, Tensor
 from vitrify.ops.elementwise import BinaryElementwise, Elementwise
 from vitrify.passes.base import Pass
 from vitrify.passes.graphs import constant, is_dense, sweep
@@ -27,7 +27,7 @@ class NeededRows(Pass):
 
     Before:  %2 = FULLY_CONNECTED(%1, w);  %3 = SOFTMAX(%2);  %4 = SLICE(%3, first row)
     After:   %2 = SLICE(%1, first row);  %3 = FULLY_CONNECTED(%2, w);  %4 = SOFTMAX(%3)
-    Exact: each row is computed as before. A tensor is cut only where all that read it are slices of the same rows.
+    Exact: each row is computed as before. A tensor is cut only where all that read it are slices, of few rows together.
     """
 
     name = "needed-rows"
@@ -44,20 +44,37 @@ class NeededRows(Pass):
         axes = None if span is None else _axes(node, span[0])
         if span is None or axes is None:
             return False
-        users = sorted(node.output.users, key=lambda user: user.output.name)
+        users = node.output.users
         first = next(user for user in graph if user in users)
         cut: dict[Tensor, Tensor] = {}
         inputs = [tensor if tensor is None or axis is None else self._cut(graph, first, tensor, (axis, *span[1:]), cut)
                   for tensor, axis in zip(node.inputs, axes, strict=True)]
         whole = node.output
+        made = graph.add(node.op, inputs, name=f"{node.name}_rows", before=first, origin=self.made(node)).output
+        made.dtype, made.quantization = whole.dtype, whole.quantization
+        made.origin = Origin()
         for user in users:
-            if user is not first:
-                graph.replace_uses(user.output, first.output)
-                graph.remove(user)
-        graph.replace_node(first, node.op, inputs, origin=self.made(node, first))
+            self._read(graph, user, made, span)
         sweep(graph, whole)
         self.touch(str(node.origin) if node.origin.sources else "")
         return True
+
+    def _read(self, graph: Graph, user: Node, made: Tensor, span: Span) -> None:
+        """Let a slice of the whole take its rows from the part, or be the part."""
+        own = _span(user, user.input(0))
+        assert own is not None
+        maker = made.producer
+        if own != span:
+            begins = np.array(user.input(1).data, np.int32)
+            begins[span[0]] -= span[1]
+            graph.set_inputs(user, [made, constant(f"{user.name}_begin", begins), user.input(2)])
+        elif user.output.is_output and maker is not None:
+            assert made.use_count == 0
+            graph.replace_node(user, maker.op, maker.inputs, origin=self.made(maker, user))
+            graph.remove(maker)
+        else:
+            graph.replace_uses(user.output, made)
+            graph.remove(user)
 
     def _cut(self, graph: Graph, before: Node, tensor: Tensor, span: Span, cut: dict[Tensor, Tensor]) -> Tensor:
         """The rows of an input; of a constant they are another constant."""
@@ -80,13 +97,18 @@ class NeededRows(Pass):
 
 
 def _needed(tensor: Tensor) -> Span | None:
-    """The rows that all readers of a tensor take; None where one takes all, or others."""
+    """The rows that the readers of a tensor take between them; None where one takes all, or most."""
     users = tensor.users
     if tensor.is_output or not users or any(not isinstance(user.op, ops.Slice) for user in users) \
             or any(user.output.is_output and len(users) > 1 for user in users):
         return None
-    spans = {_span(user, tensor) for user in users}
-    return spans.pop() if len(spans) == 1 else None
+    spans = [_span(user, tensor) for user in users]
+    found = [span for span in spans if span is not None]
+    if len(found) < len(spans) or len({axis for axis, _, _ in found}) != 1:
+        return None
+    axis, begin = found[0][0], min(begin for _, begin, _ in found)
+    size = max(begin + size for _, begin, size in found) - begin
+    return (axis, begin, size) if size * _LEAST <= tensor.shape[axis] else None
 
 
 def _span(user: Node, tensor: Tensor) -> Span | None:
@@ -94,7 +116,7 @@ def _span(user: Node, tensor: Tensor) -> Span | None:
     if user.input(0) is not tensor or begins is None or user.output.quantization != tensor.quantization:
         return None
     axes = [axis for axis, (have, take) in enumerate(zip(tensor.shape, sizes, strict=True)) if have != take]
-    if len(axes) != 1 or sizes[axes[0]] * _LEAST > tensor.shape[axes[0]]:
+    if len(axes) != 1:
         return None
     return axes[0], int(np.asarray(begins).reshape(-1)[axes[0]]), sizes[axes[0]]
 
