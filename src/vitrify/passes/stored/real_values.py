@@ -67,7 +67,7 @@ class RealValues(Pass):
 
 
 def _bias_scales(graph: Graph) -> dict[int, Any]:
-    """What one step of each bias is worth: a step of the input times one of the weights, whatever its own scale says."""
+    """What one step of each bias is worth: a step of the input times one of the weights, whatever its scale says."""
     found: dict[int, Any] = {}
     for node in graph:
         rule = node.op.int8
