@@ -54,8 +54,8 @@ def _infinite(node: SourceNode, value: float) -> Finding:
     """Tell of a padding that would take all levels of an integer range."""
     return Finding(code="range.outlier_constant", severity=Severity.INFO, where=node.shown,
                    headline=f"the padding constant {value:.3g} stands for infinity",
-                   why="in one 8-bit range it would leave all other values 1 of 256 levels; quantization leaves it out, and "
-                       "a max pool behind it pads by itself, which gives the same maxima")
+                   why="in one 8-bit range it would leave all other values 1 of 256 levels; quantization leaves it "
+                       "out, and a max pool behind it pads by itself, which gives the same maxima")
 
 
 def _repeated(ctx: Context, node: SourceNode, x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
