@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -177,6 +178,52 @@ def test_a_float_tail_becomes_a_host_program() -> None:
     assert model.interface.host is not None
     assert [step.operator for step in model.interface.host.steps] == ["SLICE", "SLICE", "LOGISTIC", "MUL", "ADD"]
     assert len(model.interface.outputs) == 2
+
+
+def suppressing(custom: bool) -> Model:
+    """Boxes and scores of a detector with its own suppression behind them."""
+    m = Maker()
+    x = m.input(1, 4, 4, 3)
+    x = m.op(ops.Conv2D(padding=SAME, stride_h=1, stride_w=1), x, *m.weights(6, 3, 3, 3, x=x))
+    x = m.op(ops.Reshape(new_shape=(1, 16, 6)), x, m.ints(1, 16, 6))
+    boxes = m.op(ops.Dequantize(), m.op(ops.Slice(), x, m.ints(0, 0, 0), m.ints(1, 16, 4)), dtype=DType.FLOAT32)
+    scores = m.op(ops.Dequantize(), m.op(ops.Slice(), x, m.ints(0, 0, 4), m.ints(1, 16, 2)), dtype=DType.FLOAT32)
+    if custom:
+        from flatbuffers import flexbuffers
+
+        said = {"max_detections": 5, "max_classes_per_detection": 1, "num_classes": 1, "nms_score_threshold": 0.25,
+                "nms_iou_threshold": 0.6, "x_scale": 10.0, "y_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0}
+        op = ops.Custom(custom_code="TFLite_Detection_PostProcess", custom_options=bytes(flexbuffers.Dumps(said)))
+        anchors = m.const(m.random.uniform(0.1, 0.9, (16, 4)), np.float32)
+        shapes = {"boxes": (1, 5, 4), "classes": (1, 5), "scores": (1, 5), "count": (1,)}
+        outputs = [Tensor(name, DType.FLOAT32, shape) for name, shape in shapes.items()]
+        m.graph.add(op, [boxes, scores, anchors], outputs, name="head")
+        return m.model(*outputs)
+    flat = m.op(ops.Reshape(new_shape=(16, 4)), boxes, m.ints(16, 4), dtype=DType.FLOAT32)
+    one = m.op(ops.Slice(), scores, m.ints(0, 0, 0), m.ints(1, 16, 1), dtype=DType.FLOAT32)
+    one = m.op(ops.Reshape(new_shape=(16,)), one, m.ints(16), dtype=DType.FLOAT32)
+    return m.model(*m.outs(ops.NonMaxSuppressionV4(), flat, one, m.const(np.int32(5)), m.const(0.6, np.float32),
+                           m.const(0.25, np.float32)))
+
+
+@pytest.mark.parametrize("custom", [True, False], ids=["custom", "suppression"])
+def test_the_choice_among_boxes_is_left_to_the_application(custom: bool) -> None:
+    model = suppressing(custom)
+    outcome = fix_model(model, "imx93", compiler=False)
+    assert "detection-heads" not in [row.name for row in outcome.rows]
+    outcome = fix_model(model, "imx93", names=["detection-heads"], compiler=False)
+    assert "detection-heads" in [row.name for row in outcome.rows]
+    assert (outcome.largest_error_lsb, len(model.graphs[0].outputs)) == (0, 2)
+    assert not model.main.count(ops.Custom, ops.NonMaxSuppressionV4)
+    if custom:
+        assert outcome.cpu_after == 0
+    *_, head = json.loads(model.metadata["vitrify.application"])
+    if custom:
+        assert head["operator"] == "TFLite_Detection_PostProcess"
+        assert head["options"]["nms_iou_threshold"] == pytest.approx(0.6)
+        assert len(head["inputs"][2]["values"]) == 16
+    else:
+        assert head["inputs"][3]["values"] == pytest.approx(0.6)
 
 
 def unsigned(low: int, high: int) -> Model:

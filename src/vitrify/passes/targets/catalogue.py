@@ -28,7 +28,8 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     ``cheaper`` it also runs where no rule is broken. ``largest_lsb`` bounds the error of one place, in steps of its
     output; None where only a measurement tells. Either ``rewrite`` or ``sweep`` is there. What ``repairs``
     is for nodes that LiteRT refuses, or computes wrongly: it is measured against the operator's meaning in float.
-    What is ``asked`` for changes what the file takes and gives, so it runs by name only.
+    What is ``asked`` for changes what the file takes and gives, so it runs by name only; what
+    ``cuts`` drops outputs, and is proved by those that it makes instead.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     cheaper: bool
     repairs: bool = False
     asked: bool = False
+    cuts: bool = False
     rewrite: Rewrite | None = None
     sweep: Sweep | None = None
 
@@ -60,7 +62,8 @@ _ERRORS = {Exactness.EXACT: 0, Exactness.ROUNDING: 1, Exactness.APPROXIMATE: Non
 
 def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Iterable[str] = (),
         exactness: Exactness = Exactness.EXACT, cheaper: bool = False,
-        repairs: bool = False, asked: bool = False, whole: bool = False) -> Callable[[Function], Function]:
+        repairs: bool = False, asked: bool = False, cuts: bool = False,
+        whole: bool = False) -> Callable[[Function], Function]:
     """Register a function as a fix: a ``Rewrite`` of nodes of ``kinds``, or with ``whole`` a ``Sweep``.
 
     Raises:
@@ -73,7 +76,7 @@ def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Ite
         found: dict[str, object] = {"sweep" if whole else "rewrite": function}
         _FIXES[name] = Fix(name=name, says=says, wins=wins, mends=tuple(mends), exactness=exactness, cheaper=cheaper,
                            operators=tuple(kind.name for kind in kinds), largest_lsb=_ERRORS[exactness],
-                           repairs=repairs, asked=asked, **found)  # type: ignore[arg-type]
+                           repairs=repairs, asked=asked, cuts=cuts, **found)  # type: ignore[arg-type]
         return function
 
     return register

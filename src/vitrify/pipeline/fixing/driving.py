@@ -145,7 +145,7 @@ class _Fixing:
                 return
             path = self._written()
             try:
-                worst = proof.worst(path)
+                worst = proof.worst(path, cut=any(one.fix.cuts for one in self.applied))
             except VitrifyError as error:
                 self._take_back(self.applied, f"LiteRT refuses what they make: {error.findings[0].headline}")
                 continue

@@ -59,16 +59,20 @@ class Proof:
         """Zeros for inputs that the model did not have before: states start so."""
         return {b.name: np.zeros(b.shape, b.dtype) for b in runtime.interface.inputs if b.name not in self.inputs[0]}
 
-    def worst(self, path: Path) -> float:
+    def worst(self, path: Path, *, cut: bool = False) -> float:
         """Return the largest difference of the outputs of the file at ``path``, in steps; 0 when all are equal.
+
+        Of a file that is ``cut``, the outputs that it still has and those that were inner tensors before.
 
         Raises:
             VitrifyError: LiteRT refuses the file or dies of it.
         """
         with self._open(path) as runtime:
             more = self._more(runtime)
-            return max((_difference(old, runtime.observe({**given, **more}))
-                        for given, old in zip(self.inputs, self._before, strict=True)), default=0.0)
+            apart = max((_difference(old, runtime.observe({**given, **more}), cut)
+                         for given, old in zip(self.inputs, self._before, strict=True)), default=0.0)
+            ends = [binding.name for binding in runtime.interface.outputs] if cut else []
+        return max([apart, *self.at(path, ends).values()])
 
     def at(self, path: Path, names: Sequence[str]) -> dict[str, int]:
         """Return the largest difference of inner tensors by name, in steps of the tensor; of the first input only."""
@@ -114,9 +118,11 @@ def _interval(tensor: Tensor) -> tuple[float, float]:
     return -_UNBOUNDED, _UNBOUNDED
 
 
-def _difference(old: Observation, new: Observation) -> float:
+def _difference(old: Observation, new: Observation, cut: bool) -> float:
     worst = 0.0
     for name, before in old.outputs.items():
+        if cut and name not in new.outputs:
+            continue
         after = new.outputs[name]
         if before.shape != after.shape:
             return float("inf")

@@ -17,6 +17,7 @@ class State:
         self._list = list(model.graphs)
         self._signatures = [replace(s, inputs=dict(s.inputs), outputs=dict(s.outputs)) for s in model.signatures]
         self._extras = dict(model.extras)
+        self._metadata = dict(model.metadata)
 
     def restore(self) -> None:
         """Put everything back; nodes are made anew."""
@@ -26,3 +27,5 @@ class State:
         model.signatures[:] = [replace(s, inputs=dict(s.inputs), outputs=dict(s.outputs)) for s in self._signatures]
         model.extras.clear()
         model.extras |= self._extras
+        model.metadata.clear()
+        model.metadata |= self._metadata
