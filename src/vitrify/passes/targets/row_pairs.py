@@ -23,8 +23,8 @@ def paired(place: Place) -> Tensor | None:
     """
     x, output = place.x, place.output
     if not place.is_static or x.dtype.is_float or output.dtype.is_float or x.data is not None \
-            or len(x.shape) < 2 or x.shape[-2] % 2 == 0 or prod(x.shape[:-2]) != 1 or x.shape[-1] % 2 or x.size < _LEAST \
-            or DType.UINT8 in (x.dtype, output.dtype):
+            or len(x.shape) < 2 or x.shape[-2] % 2 == 0 or prod(x.shape[:-2]) != 1 or x.shape[-1] % 2 \
+            or x.size < _LEAST or DType.UINT8 in (x.dtype, output.dtype):
         return None
     rows = place.reshape(x, (1, x.shape[-2], 2, x.shape[-1] // 2))
     return place.reshape(place.add(ops.Quantize(), [rows], output), output.shape)
