@@ -292,3 +292,16 @@ def test_a_model_that_cannot_be_quantized_is_judged_as_it_is(tmp_path: Path) -> 
     assert not found.ok
     assert found.coverage.nodes == 0.0
     assert [v.operator for v in found.verdicts] == ["DIV"]
+
+
+def test_variables_are_named_and_become_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sorted((Path(__file__).parents[2] / ".cache" / "models").glob("*/**/okay_nabu.tflite"))
+    if not files:
+        pytest.skip("the pretrained models are not fetched")
+    monkeypatch.chdir(tmp_path)
+    before = check(files[0])
+    assert before.diagnoses[0].code == "graph.variables"
+    assert not [row for row in before.diagnoses if row.code == "quantized.uint8-ends"]
+    assert call([*shlex.split(before.diagnoses[0].command)[1:], "-q"]) == 0
+    after = check(next(tmp_path.glob("*_fixed.tflite")))
+    assert [verdict for verdict in after.verdicts if verdict.placement == "cpu"] == []

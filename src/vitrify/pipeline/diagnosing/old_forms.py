@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vitrify.core.words import counted
 from vitrify.ir import DType, Node, Tensor
+from vitrify.ops import VarHandle
 from vitrify.pipeline.diagnosing.borders import mending
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
 
@@ -35,7 +36,7 @@ def unsigned_ends(case: Case) -> Iterator[Diagnosis]:
     nodes = [node for node in case.graph if node.op.kind == "QUANTIZE" and node.output.dtype is not node.input(0).dtype
              and ((_is_unsigned(node.input(0)) and node.input(0).producer is None)
                   or (_is_unsigned(node.output) and node.output.is_output))]
-    if nodes and not _computing(case):
+    if nodes and not _computing(case) and not case.graph.count(VarHandle):     # a shift beside which states weigh
         names = ", ".join(repr(t.name) for t in (*case.graph.inputs, *case.graph.outputs) if _is_unsigned(t))
         yield Diagnosis(headline=f"{names} of uint8 around operators of int8", nodes=nodes,
                         command=mending(case, SIGNED))

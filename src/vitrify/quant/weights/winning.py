@@ -18,6 +18,8 @@ from vitrify.quant.calibration.moments import Array, Moments
 from vitrify.quant.planning import Plan, Weights
 from vitrify.quant.scales import WEIGHT_HIGH
 
+_EXACT = 200.0
+"""Decibels beyond which nothing was rounded at all."""
 SUMMARY = {
     "weight-clipping": "scales of weights narrowed, a few weights cut, for the least error of a layer's output",
     "rounding": "weights rounded against each other, so that their errors cancel in a layer's output",
@@ -51,6 +53,9 @@ def _entry(name: str, changes: int, rows: list[tuple[str, float, float]], count:
     note = "not measured: no layer's inputs were observed for it"
     if rows:
         before, after = median(b for _, b, _ in rows), median(a for _, _, a in rows)
+        if min(before, after) >= _EXACT:
+            return LedgerEntry(name=name, summary=SUMMARY[name], changes=changes, nodes_before=count, nodes_after=count,
+                               note="the weights are whole steps already: nothing was lost, with or without")
         best = max(rows, key=lambda row: row[2] - row[1])
         note = (f"the output of the median layer keeps {after:.1f} dB of its weights' rounding, {before:.1f} without; "
                 f"most in '{best[0]}', {best[2] - best[1]:+.1f} dB; {len(rows)} of {changes} layers measured, on the "
