@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -29,15 +28,6 @@ def test_help_is_as_stored(page: str) -> None:
 def test_help_is_a_command_too(words: str, page: str) -> None:
     ran = run(*words.split())
     assert (ran.status, ran.out) == (0, (TEXTS / f"{page}.txt").read_text())
-
-
-def test_help_starts_quickly() -> None:
-    def seconds() -> float:
-        started = time.perf_counter()
-        assert run("--help").status == 0
-        return time.perf_counter() - started
-
-    assert min(seconds() for _ in range(5)) < 0.5
 
 
 def test_help_loads_nothing_heavy() -> None:
