@@ -60,6 +60,12 @@ CASES = {
     "empty": Refusal("convert {empty} -o {out}", 1, "file.empty", "0 bytes"),
     "random": Refusal("convert {random} -o {out}", 1, "file.unknown"),
     "text": Refusal("convert {text} -o {out}", 1, "file.unknown"),
+    **{f"{kind}_as_tflite_{call.split()[0]}": Refusal(call.replace("{}", f"{{{kind}}}"), 1, code, words)
+       for kind, code, words in (("empty", "file.empty", "0 bytes"), ("text", "file.unknown", "neither an ONNX nor"),
+                                 ("page", "file.unknown", "it is an HTML page"))
+       for call in ("check {} --target imx93", "quantize {} --random-calibration -o {out}", "inspect {}",
+                    "compile {} --target imx93 -o {out}", "verify {} {} --random-inputs", "convert {} -o {out}",
+                    "build {} --target imx93 --random-calibration -o {out}")},
     "cut_onnx": Refusal("convert {cut} -o {out}", 1, "onnx."),
     "inspect_cut_onnx": Refusal("inspect {cut}", 1, "onnx."),
     "inspect_random": Refusal("inspect {random}", 1, "file.unknown"),
@@ -159,6 +165,7 @@ def names(tmp_path_factory: pytest.TempPathFactory, model_file: ModelFile) -> di
     nothing = place / "nothing"
     nothing.mkdir()
     files = {"empty": b"", "random": bytes(range(255, 0, -1)) * 40, "text": b"hello there\n",
+             "page.tflite": b"<!DOCTYPE html><html></html>\n",
              "cut.onnx": onnx.read_bytes()[:2000], "cut_tflite": int8.read_bytes()[:20_000]}
     for name, content in files.items():
         (place / name).write_bytes(content)
@@ -177,6 +184,7 @@ def names(tmp_path_factory: pytest.TempPathFactory, model_file: ModelFile) -> di
     vt.compile(int8, "imx93", place / "compiled")
     return {"place": str(place), "out": str(place / "out.tflite"), "nothing": str(nothing), "onnx": str(onnx),
             "int8": str(int8), "cut": str(place / "cut.onnx"), "no": "",
+            "page": str(place / "page.tflite"),
             "device": "" if made.returncode else str(place / "device"),
             **{name: str(place / name) for name in ("pipe", "socket", "samples", "run")},
             **{name: str(place / name) for name in ("empty", "random", "text", "cut_tflite", "compiled")}}

@@ -59,12 +59,28 @@ def load(
     front = front_end(file)
     if front is not None:
         return _exchanged(front, file, Request(sizes=sized(shapes or {}), trust=trust), values or {})
+    model: Model = _importer(file).load(file, shapes or {}, values or {})
+    return model
+
+
+def refuse_unknown(path: Path) -> None:
+    """Refuse a file that is of no known format, by its first bytes, and say what it is instead.
+
+    Raises:
+        ModelError: it is empty, or of no known format.
+        UsageError: it is missing, unreadable or a folder.
+    """
+    if front_end(path) is None:
+        _importer(path)
+
+
+def _importer(file: Path) -> Any:
+    """Return the package that reads a file of this content."""
     head, size = _peek(file)
     for name in _IMPORTERS:
         importer = import_module(name)
         if importer.match(head, size):
-            model: Model = importer.load(file, shapes or {}, values or {})
-            return model
+            return importer
     seen = next((text for magic, text in _FOREIGN if head.startswith(magic)), "")
     raise ModelError.of(
         "file.unknown",

@@ -13,6 +13,7 @@ from msgspec import structs
 from vitrify.core.errors import UsageError, VitrifyError
 from vitrify.core.files import cannot_write, look, owner, short, sweep, take_place
 from vitrify.core.findings import Finding
+from vitrify.importers import refuse_unknown
 from vitrify.importers.exchange import front_end
 from vitrify.pipeline.sources import external_files
 
@@ -24,6 +25,7 @@ def existing(path: Path) -> Path:
 
     Raises:
         UsageError: it is missing, a folder, a pipe or a device, or not ours to read.
+        ModelError: it is empty, or of no format that there is.
     """
     found = look(path)
     if found is None:
@@ -37,6 +39,7 @@ def existing(path: Path) -> Path:
         path.open("rb").close()
     except OSError as error:
         raise UsageError.of("file.permission", f"{path} cannot be read: {error.strerror}", where=str(path)) from error
+    refuse_unknown(path)
     return path
 
 
