@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import schema_models as made
 from vitrify.core.errors import UsageError
+from vitrify.core.findings import Severity
 from vitrify.data.samples import random_samples
 from vitrify.verify import Gate, Stage, Verification, compare
 
@@ -113,6 +115,18 @@ def test_not_finite_values_fail(tmp_path: Path) -> None:
     samples = [{"x": np.full(SHAPE, np.nan, np.float32)}]
     found = compare(stages, samples)
     assert "verify.not_finite" in {f.code for f in found.findings}
+
+
+def test_nothing_but_not_a_number_is_not_good(tmp_path: Path) -> None:
+    reference, _ = _pair(tmp_path, 1 / 255)
+    good, nothing = _detections(1)[0], {"x": np.full(SHAPE, np.nan, np.float32)}
+    found = compare([reference, replace(reference, name="again")], [nothing, nothing])
+    assert not found.ok
+    assert [f.code for f in found.findings] == ["data.not_finite", "verify.not_finite"]
+    assert "2 samples with NaN" in found.findings[0].why
+    partly = compare([reference, replace(reference, name="again")], [good, nothing])
+    assert partly.ok
+    assert [(f.code, f.severity) for f in partly.findings] == [("data.not_finite", Severity.WARNING)]
 
 
 WRONG: dict[str, tuple[Callable[[Path], list[Stage]], list[dict[str, Array]], str]] = {

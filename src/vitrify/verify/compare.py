@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from vitrify.core.errors import UsageError
-from vitrify.core.findings import Finding
+from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import ProgressCallback
+from vitrify.core.words import counted
+from vitrify.data.limits import not_numbers
 from vitrify.results import ComparisonRow
 from vitrify.runtimes import Observation, Runtime
 from vitrify.runtimes import open as open_runtime
@@ -114,8 +116,9 @@ def compare(stages: Sequence[Stage], samples: Iterable[Mapping[str, Array]], *,
         compared = [_prepare(stage, stack.enter_context(_open(stage, shapes, values, threads)), reference, tensors)
                     for stage in stages[1:]]
         wanted = list(dict.fromkeys(pair.reference for c in compared for pair in c.tensors))
-        done = 0
+        done, not_finite = 0, _NotFinite()
         for sample in samples:
+            not_finite.add(sample)
             traced = done < traced_samples
             seen = reference.observe(sample, wanted if traced else [])
             for each in compared:
@@ -127,7 +130,30 @@ def compare(stages: Sequence[Stage], samples: Iterable[Mapping[str, Array]], *,
                 progress(done, max(count, done))
         if not done:
             raise UsageError.of("verify.samples", "there are no samples to compare on")
-    return _conclude(stages[0], compared, done)
+    result = _conclude(stages[0], compared, done)
+    result.findings[:0] = not_finite.findings()
+    return result
+
+
+@dataclass
+class _NotFinite:
+    """The inputs that held NaN: how many samples, and what is said of the first."""
+
+    seen: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def add(self, sample: Mapping[str, Array]) -> None:
+        """Look through a sample."""
+        for name, array in sample.items():
+            said = not_numbers(name, np.asarray(array))
+            if said:
+                count, first = self.seen.get(name, (0, said))
+                self.seen[name] = count + 1, first
+
+    def findings(self) -> list[Finding]:
+        """A warning for each such input."""
+        return [Finding(code="data.not_finite", severity=Severity.WARNING, where=f"input '{name}'", headline=said,
+                        why=f"{counted(count, 'sample')} with NaN; what comes of it says little of the models",
+                        help="repair the sample or leave it out") for name, (count, said) in self.seen.items()]
 
 
 def _conclude(reference: Stage, compared: Sequence[Compared], samples: int) -> Verification:

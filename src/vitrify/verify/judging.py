@@ -97,6 +97,11 @@ def _whole(pair: OutputPair, row: ErrorRow, gate: Gate, where: str) -> list[Find
                                       f"one side only"))
     floor = math.inf if pair.floor_db is None or gate.floor_margin_db is None else pair.floor_db - gate.floor_margin_db
     asked = min(gate.output_db, floor)
+    if sums.not_finite_in_both and not sums.count:
+        found.append(Finding(code="verify.not_finite", where=where,
+                             headline=f"none of the {sums.not_finite} values of '{pair.reference}' is a finite number, "
+                                      "in either model",
+                             why="nothing was compared", help="see that the samples hold what the model takes"))
     is_score = sums.reference_min >= 0.0 and sums.reference_max <= 1.0
     if sums.equal or sums.sqnr_db >= asked:
         return found
