@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,3 +112,14 @@ def test_a_person_reads_the_cause_first_and_the_command_last(tmp_path: Path,
     assert any("ethos-u.batch" in line for line in lines)
     assert "1 node, by reason" in "\n".join(lines)
     assert lines[-1].strip() == f"vitrify check {model} --target imx93 --fix -o m_fixed.tflite"
+
+
+def test_the_command_for_a_name_like_an_option_can_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    means(tmp_path / "-m 1.tflite")
+    monkeypatch.chdir(tmp_path)
+    assert call(["check", "--target", "imx93", "--rules-only", "-q", "--", "-m 1.tflite"]) == 0
+    command = capsys.readouterr().out.splitlines()[-1].strip()
+    assert command == "vitrify check './-m 1.tflite' --target imx93 --fix -o './-m 1_fixed.tflite'"
+    assert call([*shlex.split(command)[1:], "-q"]) == 0
+    assert (tmp_path / "-m 1_fixed.tflite").exists()

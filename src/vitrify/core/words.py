@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
+
+
+def shell(path: object) -> str:
+    """Return a file's name as a shell and a command take it: quoted, and never like an option."""
+    text = str(path)
+    return quote(f"./{text}" if text.startswith("-") else text)
 
 
 def bytes_text(size: float | None) -> str:

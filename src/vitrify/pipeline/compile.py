@@ -10,6 +10,7 @@ from vitrify.core.errors import ModelError
 from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding
 from vitrify.core.progress import Reporter, Silent
+from vitrify.core.words import shell
 from vitrify.pipeline.compile_search import SearchOptions, search
 from vitrify.pipeline.endings import TFLITE, refuse_ending
 from vitrify.pipeline.files import called, destination, existing, refuse_overlap, rename
@@ -111,7 +112,7 @@ def _refusal(source: Path, model: Model, target: str, headline: str) -> ModelErr
     from vitrify.quant.engine import refuse_quantized
 
     why = f"the NPU of {target} computes in integers only"
-    help = f"vitrify quantize {source} --data FOLDER -o {source.stem}_int8.tflite"
+    help = f"vitrify quantize {shell(source)} --data FOLDER -o {shell(f'{source.stem}_int8.tflite')}"
     try:
         refuse_quantized(model.main)
     except ModelError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitrify.core.errors import UsageError
+from vitrify.core.words import shell
 
 TFLITE, RECIPE = ".tflite", ".toml"
 _FORMATS = {
@@ -31,4 +32,4 @@ def refuse_ending(option: str, target: Path | None, wanted: str) -> None:
         return
     raise UsageError.of("file.ending", f"{option} {target} names {_FORMATS[ending]}; what is written is "
                         f"{_FORMATS[wanted]}", where=str(target),
-                        help=f"{option} {target.with_suffix(wanted)}")
+                        help=f"{option} {shell(target.with_suffix(wanted))}")

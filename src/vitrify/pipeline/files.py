@@ -13,6 +13,7 @@ from msgspec import structs
 from vitrify.core.errors import UsageError, VitrifyError
 from vitrify.core.files import cannot_write, look, owner, short, sweep, take_place
 from vitrify.core.findings import Finding
+from vitrify.core.words import shell
 from vitrify.importers import refuse_unknown
 from vitrify.importers.exchange import front_end
 from vitrify.pipeline.sources import external_files
@@ -32,7 +33,7 @@ def existing(path: Path) -> Path:
         raise UsageError.of("file.missing", f"there is no file {path}", where=str(path))
     if stat.S_ISDIR(found.st_mode) and front_end(path) is None:
         raise UsageError.of("file.folder", f"{path} is a folder, not a model file", where=str(path),
-                            help=f"name a file in it; `vitrify inspect {path}` lists them")
+                            help=f"name a file in it; `vitrify inspect {shell(path)}` lists them")
     if path.is_dir():
         return path
     try:
@@ -55,7 +56,7 @@ def destination(source: Path, output: Path | None, ending: str) -> Path:
     found = look(target)
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise UsageError.of("file.folder", f"{target} is a folder, not a file to write", where=str(target),
-                            help=f"name the file, for example -o {target / (source.stem + ending)}")
+                            help=f"name the file, for example -o {shell(target / (source.stem + ending))}")
     parent = target.absolute().parent
     while look(parent) is None:
         parent = parent.parent

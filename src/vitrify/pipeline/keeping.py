@@ -9,6 +9,7 @@ from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter
+from vitrify.core.words import shell
 from vitrify.ir import Ledger, Model
 from vitrify.pipeline.convert import float_model, write_checked
 from vitrify.pipeline.files import called
@@ -50,7 +51,7 @@ def refuse_integers(path: Path) -> None:
         raise ModelError.of(
             "quant.quantized", f"the model is quantized already: {found}", where=str(path),
             why="its values are rounded to steps; to round them anew can only lose",
-            help=f"take it as it is: vitrify build {path} --target NAME; `vitrify convert` cleans it, values "
+            help=f"take it as it is: vitrify build {shell(path)} --target NAME; `vitrify convert` cleans it, values "
                  "unchanged; to calibrate anew, give the float model that it was made from")
 
 

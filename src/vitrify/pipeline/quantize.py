@@ -10,7 +10,7 @@ from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.isolation import shared_child
 from vitrify.core.progress import Reporter, Silent
-from vitrify.core.words import counted
+from vitrify.core.words import counted, shell
 from vitrify.pipeline.convert import float_model
 from vitrify.pipeline.endings import RECIPE, TFLITE, refuse_ending
 from vitrify.pipeline.exchange import exchanged
@@ -90,7 +90,8 @@ def _kept(made: Made, source: Path, target: Path, data: DataOptions, conversion:
     return [Finding(code="quantize.kept", severity=Severity.WARNING, where=str(target),
                     headline=f"{target} is written, but its answers are not good",
                     why=f"{counted(made.quality.samples, 'sample')} of the data went through float and INT8",
-                    help=f"vitrify verify {source} {target} --data {data.path}{how} says where it begins")]
+                    help=f"vitrify verify {shell(source)} {shell(target)} --data {shell(data.path)}{how} "
+                         "says where it begins")]
 
 
 def quantize_to(source: Path, target: Path, data: DataOptions, quantization: QuantizeOptions,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from vitrify.core.errors import ModelError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter
-from vitrify.core.words import bytes_text, counted
+from vitrify.core.words import bytes_text, counted, shell
 from vitrify.ir import Ledger, Model
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.results import CalibrationFacts, GrowthRow
@@ -99,7 +99,8 @@ def refuse_compiled(path: Path) -> None:
     if npu_graphs(path) or kind_of(tflite.read(path)) == "compiled":
         raise ModelError.of("model.compiled", f"{path} is compiled for an NPU already", where=str(path),
                             why="its NPU operators run on that chip only; nothing here can look into them",
-                            help=f"give the file that it was made from; `vitrify inspect {path}` says what it holds")
+                            help=f"give the file that it was made from; `vitrify inspect {shell(path)}` says what "
+                                 "it holds")
 
 
 def has_equal_runs(path: Path) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 from vitrify.backends.vela.database import Perf
 from vitrify.backends.vela.placing import Placed
 from vitrify.core.findings import Finding, Severity
+from vitrify.core.words import shell
 from vitrify.ir import Graph
 from vitrify.targets.base import Target
 
@@ -92,7 +93,8 @@ def nothing_placed(path: Path, target: Target, graph: Graph) -> Finding:
     if floats * 2 > total:
         return Finding(code="ethos-u.float-model", headline=f"{headline}; {floats} of them compute in float",
                        where=str(path), why="the NPU computes with integers only",
-                       help=f"quantize it first: vitrify quantize {path.name} --data FOLDER -o {path.stem}_int8.tflite")
+                       help=f"quantize it first: vitrify quantize {shell(path.name)} --data FOLDER "
+                            f"-o {shell(path.stem + '_int8.tflite')}")
     return Finding(code="ethos-u.nothing-placed", headline=headline, where=str(path),
                    why="the compiler succeeds on such a model, but its result is no faster than the original")
 

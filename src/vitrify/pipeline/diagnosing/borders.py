@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
+from vitrify.core.words import shell
 from vitrify.ir import Node
 from vitrify.pipeline.diagnosing.diagnosis import Case, Diagnosis, diagnosis
 from vitrify.tflite import float_operators
@@ -39,7 +39,7 @@ def mending(case: Case, approximate: str = "") -> str:
 
 def fixing(case: Case, approximate: str = "") -> str:
     """The command that applies the fixes of the target, and one that changes values besides the exact ones."""
-    data = f" --data {quote(case.data)}" if case.made == "quantized" or case.is_float else ""
+    data = f" --data {shell(case.data)}" if case.made == "quantized" or case.is_float else ""
     more = f" --approximate {approximate}" if approximate else ""
     output = case.output("_fixed.tflite")
     return f"vitrify check {case.named} --target {case.target.name}{data} --fix{more} -o {output}"

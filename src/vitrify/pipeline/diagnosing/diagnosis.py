@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from shlex import quote
 from typing import Literal
 
 import msgspec
 
 from vitrify.core.findings import Finding
+from vitrify.core.words import shell
 from vitrify.ir import Graph, Model, Node
 from vitrify.results import DiagnosisRow
 from vitrify.targets import Placement, Target, Verdict
@@ -66,16 +66,16 @@ class Case:
         if self.made:
             return ""
         again = "" if self.is_float else " --anew"
-        return f"vitrify quantize {self.named}{again} --data {quote(self.data)} -o {self.output('_int8.tflite')}"
+        return f"vitrify quantize {self.named}{again} --data {shell(self.data)} -o {self.output('_int8.tflite')}"
 
     @property
     def named(self) -> str:
         """The file as a shell takes it."""
-        return quote(str(self.source))
+        return shell(self.source)
 
     def output(self, ending: str) -> str:
         """A file to write in the current folder, named after the source, as a shell takes it."""
-        return quote(self.source.stem + ending)
+        return shell(self.source.stem + ending)
 
     def breaks(self, rule: str) -> list[Node]:
         """The nodes that break a rule, named without its family."""
