@@ -65,6 +65,13 @@ def test_an_unknown_code_leads_to_near_ones(ask: Ask, code: str, near: str) -> N
     assert near in result.findings[0].help
 
 
+@pytest.mark.parametrize("code", ["no.such.code", "x.y", "zzz", "banana.split"])
+def test_a_code_that_is_near_to_none_leads_to_the_list(ask: Ask, code: str) -> None:
+    status, result = ask("explain", code)
+    assert status == 2
+    assert result.findings[0].help == "`vitrify explain` lists all codes"
+
+
 def test_every_code_that_is_listed_can_be_explained() -> None:
     silent = [code for code in all_codes() if not any(row.says for row in explain(code).explanations)]
     assert len(silent) < 30, silent

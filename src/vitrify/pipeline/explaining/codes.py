@@ -65,9 +65,9 @@ def _diagnoses(code: str) -> list[ExplanationRow]:
 def _unknown(code: str) -> UsageError:
     known = all_codes()
     tails = {name.rpartition(".")[2]: name for name in reversed(known)}
-    near = get_close_matches(code, known, NEAREST, 0.5)
-    near += [tails[tail] for tail in get_close_matches(code.rpartition(".")[2], tails, NEAREST, 0.6)]
+    near = get_close_matches(code, known, NEAREST, 0.75)
+    near += [] if "." in code else [tails[tail] for tail in get_close_matches(code, tails, NEAREST, 0.8)]
     within = [name for name in known if code and code.lower() in name]
     listed = list(dict.fromkeys([*within, *near]))[:NEAREST]
     return UsageError.of("explain.unknown", f"there is no code '{code}'",
-                         help=f"perhaps {', '.join(listed)}" if listed else "`vitrify explain` lists all")
+                         help=f"perhaps {', '.join(listed)}" if listed else "`vitrify explain` lists all codes")
