@@ -227,12 +227,12 @@ def check(model: Source, target: str, *, data: str | Path | None = None,
         return _named(check_file(path, target, given, options, rules_only=rules_only, fix=fixing), "check")
 
 
-def compile(model: Source, target: str, output: str | Path, *, search: bool = False, search_seconds: float = 60.0,
-            approximate: Sequence[str] = ()) -> CompileResult:
-    """Compile an int8 model for ``target`` and write ``output``.
+def compile(model: Source, target: str, output: str | Path | None = None, *, search: bool = False,
+            search_seconds: float | None = None, approximate: Sequence[str] = ()) -> CompileResult:
+    """Compile an int8 model for ``target`` and write ``output``: by default NAME_vela.tflite in the current folder.
 
-    With ``search``, for about ``search_seconds``, settings of the compiler and exact rewrites are tried, those that are
-    named in ``approximate`` too; what is estimated fastest is kept.
+    With ``search``, for about ``search_seconds`` (60), settings of the compiler and exact rewrites are tried, those that
+    are named in ``approximate`` too; what is estimated fastest is kept.
 
     Raises:
         VitrifyError: the model computes in float, LiteRT or the compiler refuses it, or it cannot be written.
@@ -242,7 +242,8 @@ def compile(model: Source, target: str, output: str | Path, *, search: bool = Fa
 
     options = SearchOptions(wanted=search, seconds=search_seconds, approximate=tuple(approximate))
     with _file(model) as path:
-        return _named(compile_file(path, target, output_of(output), options=options), "compile")
+        written = Path(f"{_stem(model)}_vela.tflite") if output is None else output_of(output)
+        return _named(compile_file(path, target, written, options=options), "compile")
 
 
 def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,
@@ -333,6 +334,13 @@ def _file(model: Source) -> Iterator[Path]:
         path = folder / "model.tflite"
         tflite.write(model, path)
         yield path
+
+
+def _stem(model: Source) -> str:
+    """What a file made of the model is named after: its own file, or the one that it was loaded from."""
+    if not isinstance(model, Model):
+        return path_of(model).stem
+    return Path(model.source or model.main.name).stem or "model"
 
 
 def _unsound(result: QuantizeResult) -> str:

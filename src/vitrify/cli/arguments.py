@@ -10,6 +10,7 @@ Made of argparse, since every start of the program pays for what stands here: ty
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +32,7 @@ class Argument(NamedTuple):
 class Option:
     """A word with a name. A parameter that is a bool is a flag, one that is a list may be given again and again."""
 
-    def __init__(self, *names: str, help: str, metavar: str | None = None, min: int | None = None,
+    def __init__(self, *names: str, help: str, metavar: str | None = None, min: float | None = None,
                  is_file: bool = False) -> None:
         self.names = names
         self.help = help
@@ -92,7 +93,7 @@ def parser_of(name: str, function: Command) -> Parser:
             spared = parameter.default is not parameter.empty
             parser.add_argument(parameter.name, metavar=declared.metavar, help=declared.help, type=_reader(kind),
                                 nargs="+" if get_origin(kind) is list else "?" if spared else None,
-                                default=parameter.default if spared else None)
+                                default=_spared(parameter.default) if spared else None)
             shown = f"[{declared.metavar}]" if spared else declared.metavar
             parser.usage = f"{parser.prog} [options] {shown}{' ...' * (get_origin(kind) is list)}"
         else:
@@ -136,7 +137,7 @@ def _declaration(hint: Any) -> tuple[Any, Argument | Option]:
 def _add_option(parser: Parser, name: str, kind: Any, option: Option, default: Any) -> None:
     required = default is signature(_add_option).empty
     shown = option.help
-    if isinstance(default, (str, int, Enum)) and not isinstance(default, bool):
+    if default != "" and isinstance(default, (str, int, Enum)) and not isinstance(default, bool):
         shown += f" [default: {default.value if isinstance(default, Enum) else default}]"
     if required:
         shown += " [required]"
@@ -144,30 +145,54 @@ def _add_option(parser: Parser, name: str, kind: Any, option: Option, default: A
         parser.add_argument(*option.names, dest=name, action="store_true", help=shown)
         return
     parser.valued |= {name for name in option.names if name.startswith("--")}
-    more = {"action": "append"} if get_origin(kind) is list else {}
+    more: dict[str, Any] = {"action": "append"} if get_origin(kind) is list else {"action": _Once}
     metavar = option.metavar
     if metavar is None:
         choices = isinstance(kind, type) and issubclass(kind, Enum)
         metavar = f"<{'|'.join(member.value for member in kind)}>" if choices else "N"
     parser.add_argument(*option.names, dest=name, metavar=metavar, help=shown.replace("%", "%%"), required=required,
                         type=_reader(kind, option.min, option.is_file),
-                        default=[] if more else None if required else default, **more)
+                        default=[] if get_origin(kind) is list else None if required else _spared(default), **more)
 
 
-def _reader(kind: Any, least: int | None = None, is_file: bool = False) -> Callable[[str], Any]:
+class _Once(argparse.Action):
+    """Stores a value, and refuses a second one, which would silently take the place of the first."""
+
+    given = False
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        if self.given:
+            raise argparse.ArgumentError(self, "given twice")
+        self.given = True
+        setattr(namespace, self.dest, values)
+
+
+def _spared(default: Any) -> Any:
+    """The default of what may be left out: the function's own where it is an empty word, which none may write."""
+    return argparse.SUPPRESS if default == "" else default
+
+
+def _reader(kind: Any, least: float | None = None, is_file: bool = False) -> Callable[[str], Any]:
     """Return what makes a value of a word."""
     if get_origin(kind) is list:
         kind = get_args(kind)[0]
     if kind is int:
         return _integer(least)
     if kind is float:
-        return _number
+        return _number(least)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _choice(kind)
     if kind is Path:
         return _file if is_file else _path
     assert kind is str, kind
-    return str
+    return _word
+
+
+def _word(word: str) -> str:
+    if not word:
+        raise argparse.ArgumentTypeError("an empty word says nothing")
+    return word
 
 
 def _path(word: str) -> Path:
@@ -179,27 +204,37 @@ def _path(word: str) -> Path:
 def _file(word: str) -> Path:
     if word.endswith(("/", "/.")):
         raise argparse.ArgumentTypeError(f"{word} names a folder; name a file in it")
+    if word == "-":
+        raise argparse.ArgumentTypeError("- names no file, and standard output takes none; name a file")
     return _path(word)
 
 
-def _integer(least: int | None) -> Callable[[str], int]:
+def _integer(least: float | None) -> Callable[[str], int]:
     def read(word: str) -> int:
         try:
             value = int(word)
         except ValueError:
             raise argparse.ArgumentTypeError(f"{word!r} is no whole number") from None
         if least is not None and value < least:
-            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+            raise argparse.ArgumentTypeError(f"{value} is less than {least:g}")
         return value
 
     return read
 
 
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{word!r} is no number") from None
+def _number(least: float | None) -> Callable[[str], float]:
+    def read(word: str) -> float:
+        try:
+            value = float(word)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{word!r} is no number") from None
+        if not math.isfinite(value):
+            raise argparse.ArgumentTypeError(f"{word!r} is no finite number")
+        if least is not None and value < least:
+            raise argparse.ArgumentTypeError(f"{word} is less than {least:g}")
+        return value
+
+    return read
 
 
 def _choice(kind: type[Enum]) -> Callable[[str], Enum]:

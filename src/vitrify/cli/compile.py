@@ -8,8 +8,8 @@ from vitrify.core.progress import Reporter
 from vitrify.results import Result
 
 
-def compile(model: o.ModelArgument, target: o.TargetOption, output: o.OutputOption = None,
-            search: o.SearchOption = False, search_seconds: o.SearchSecondsOption = 60.0,
+def compile(model: o.IntegerModelArgument, target: o.TargetOption, output: o.OutputOption = None,
+            search: o.SearchOption = False, search_seconds: o.SearchSecondsOption = None,
             approximate: o.ApproximateOption = o.NONE, json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Compile an int8 TFLite file for a target.
 

@@ -88,6 +88,8 @@ ValueOption = Annotated[list[str], Option(
 TrustOption = Annotated[bool, Option(
     "--trust", help="Load a model that runs code of its own, such as a pickled PyTorch module: only one whose origin "
                     "you know.")]
+IntegerModelArgument = Annotated[Path, Argument(
+    "MODEL", help="The model: an int8 .tflite file, or an .onnx file that is quantized already.")]
 LayoutOption = Annotated[Layout, Option("--io-layout", help="Layout of the file's inputs and outputs.")]
 DataOption = Annotated[Path | None, Option(
     "--data", metavar="PATH",
@@ -146,7 +148,7 @@ ApproximateOption = Annotated[list[str], Option(
     "--approximate", metavar="NAME[,NAME]", help="Apply these fixes too, which change values. Repeatable.")]
 SearchOption = Annotated[bool, Option(
     "--search", help="Try settings of the compiler and exact rewrites of the model; keep what is estimated fastest.")]
-SearchSecondsOption = Annotated[float, Option(
+SearchSecondsOption = Annotated[float | None, Option(
     "--search-seconds", metavar="S", min=0.0, help="About how long to search (default: 60).")]
 RulesOnlyOption = Annotated[bool, Option(
     "--rules-only", help="Judge by the rules alone: neither LiteRT nor the target's compiler is asked.")]

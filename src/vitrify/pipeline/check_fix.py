@@ -39,11 +39,11 @@ class FixOptions(msgspec.Struct, frozen=True, kw_only=True):
             UsageError: there is no such fix, nothing is to be fixed, or the file cannot be written.
         """
         if not self.wanted:
-            given = {"-o": self.output, "--fix-only": self.only, "--approximate": self.approximate}
-            for option, value in given.items():
-                if value:
-                    raise UsageError.of("fix.unwanted", f"{option} says how to fix, and --fix is not given",
-                                        help="add --fix; without it a check writes nothing")
+            given = {"--fix-only": self.only, "--approximate": self.approximate, "-o": self.output}
+            told = [option for option, value in given.items() if value]
+            if told:
+                raise UsageError.of("fix.unwanted", f"{' and '.join(told)} {'belongs' if len(told) == 1 else 'belong'} "
+                                    "to --fix, which is not given", help="add --fix; without it a check writes nothing")
             return
         from vitrify.passes.targets import find
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from vitrify.results.fixes import FixOutcome
     from vitrify.targets import Target
 
+DEFAULT_SECONDS = 60.0
 _FIXES_SHARE = 0.35
 """Of the time; the settings have the rest."""
 
@@ -26,14 +28,14 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether to search, about how long, and which rewrites that change values may be tried besides the exact ones."""
 
     wanted: bool = False
-    seconds: float = 60.0
+    seconds: float | None = None
     approximate: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse what cannot be done, before any work.
 
         Raises:
-            UsageError: there is no such rewrite, or nothing is searched.
+            UsageError: there is no such rewrite, no such time, or nothing is searched.
         """
         from vitrify.passes.targets import find
 
@@ -41,6 +43,19 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.approximate and not self.wanted:
             raise UsageError.of("search.unwanted", "--approximate names rewrites to search among, and --search is not "
                                 "given", help="add --search; or rewrite the model by itself: vitrify check MODEL --fix")
+        if self.seconds is None:
+            return
+        if not (math.isfinite(self.seconds) and self.seconds >= 0):
+            raise UsageError.of("search.seconds", f"{self.seconds:g} seconds are no time to search for",
+                                help="give a number of seconds, such as 60")
+        if not self.wanted:
+            raise UsageError.of("search.unwanted", f"{self.seconds:g} seconds to search were given, and --search "
+                                "is not given", help="add --search (in Python search=True), or leave them out")
+
+    @property
+    def time(self) -> float:
+        """About how many seconds to search."""
+        return DEFAULT_SECONDS if self.seconds is None else self.seconds
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +85,7 @@ def search(source: Path, chip: Target, options: SearchOptions, folder: Path, rep
             trials.append(trial)
             reporter.advance(len(trials), _EXPECTED)
 
-        found = search_settings(file, chip, options.seconds * (1 - _FIXES_SHARE), tell)
+        found = search_settings(file, chip, options.time * (1 - _FIXES_SHARE), tell)
         winner = best(found)
         if winner is None:
             raise TargetError([Finding(code="search.nothing", headline=f"the compiler gives nothing for {source.name}, "
