@@ -1,5 +1,5 @@
 """`python -m vitrify` is `vitrify`."""
 
-from vitrify.cli.main import main
+from vitrify.cli.start import main
 
 main()

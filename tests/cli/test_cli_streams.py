@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,3 +96,16 @@ def test_memory_of_the_caller_is_not_counted(place: Path) -> None:
     done = subprocess.run([PROGRAM[0], "-c", large, *PROGRAM, "convert", "model.onnx", "--json"], capture_output=True,
                           text=True, cwd=place, timeout=120)
     assert 1 << 20 < msgspec.json.decode(done.stdout)["peak_bytes"] < 400 << 20
+
+
+@pytest.mark.parametrize("begun", ["vitrify.cli.main", "vitrify.cli.running", "vitrify.cli.verify"])
+def test_an_interruption_while_loading_ends_plainly(begun: str) -> None:
+    code = ("import os, signal, sys\n"
+            "class Interrupting:\n"
+            "    def find_spec(self, name, path, target=None):\n"
+            f"        if name == {begun!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+            "sys.meta_path.insert(0, Interrupting())\n"
+            "from vitrify.cli.start import main\n"
+            "main()\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
