@@ -31,6 +31,7 @@ from vitrify.pipeline.calls import (
     output_of,
     path_of,
     quantization_of,
+    require_data,
     write_given,
 )
 from vitrify.pipeline.options import BuildOptions, Layout
@@ -139,7 +140,7 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
     feed = None if data is None or isinstance(data, str | Path) else data
     given = data_of(data if feed is None else None, samples, random_calibration, preprocess)
     if feed is None or random_calibration:
-        given.require("calibration")
+        require_data(given, "calibration", "random_calibration=True")
     source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values, trust=trust)
     made = quantize_in_memory(source, given, feed, options, own)
     if not made.result.ok:
@@ -163,11 +164,14 @@ def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shap
     from vitrify import runtimes
     from vitrify.data.limits import not_numbers
     from vitrify.pipeline.exchange import exchanged
+    from vitrify.pipeline.files import existing
+    from vitrify.pipeline.steps import refuse_compiled
 
     options = conversion_of(shapes, values=values, dims=dims, trust=trust)
     with ExitStack() as stack:
         source: Model | Path = model if isinstance(model, Model) else stack.enter_context(
-            exchanged(path_of(model), options, Silent()))[0]
+            exchanged(existing(path_of(model)), options, Silent()))[0]
+        refuse_compiled(source)
         runtime = stack.enter_context(runtimes.open(source, shapes=options.sizes, values=values, kernels="optimized"))
         given: object = inputs
         if not isinstance(given, Mapping):
@@ -231,8 +235,8 @@ def compile(model: Source, target: str, output: str | Path | None = None, *, sea
             search_seconds: float | None = None, approximate: Sequence[str] = ()) -> CompileResult:
     """Compile an int8 model for ``target`` and write ``output``: by default NAME_vela.tflite in the current folder.
 
-    With ``search``, for about ``search_seconds`` (60), settings of the compiler and exact rewrites are tried, those that
-    are named in ``approximate`` too; what is estimated fastest is kept.
+    With ``search``, for about ``search_seconds`` (60), settings of the compiler and exact rewrites are tried, those
+    that are named in ``approximate`` too; what is estimated fastest is kept.
 
     Raises:
         VitrifyError: the model computes in float, LiteRT or the compiler refuses it, or it cannot be written.
@@ -281,6 +285,7 @@ def verify(*models: Source, data: object = None, samples: int | None = None, ran
         place = data if data is None or isinstance(data, str | Path) else write_given(
             data, stack.enter_context(temporary_folder()), paths[0], options, samples, preprocess)
         given = data_of(place, samples, random_inputs, preprocess)
+        require_data(given, "comparison", "random_inputs=True")
         return _named(verify_files(paths, given, options), "verify")
 
 

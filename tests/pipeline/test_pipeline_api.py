@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import vitrify as vt
-from vitrify import ops
+from vitrify import ops, tflite
 from vitrify.cli.build import build as commands_build
 from vitrify.cli.quantize import quantize as commands_quantize
 from vitrify.ir import DType, Graph, Tensor
+from vitrify.ir.interface import InputBinding, Interface, OutputBinding, Part
 from vitrify.results import ErrorRow
 
 ModelFile = Callable[[str], Path]
@@ -156,3 +157,52 @@ def test_a_float_model_is_judged_as_it_is_and_quantized(model_file: ModelFile) -
 def test_quantizing_without_data_is_refused(model_file: ModelFile) -> None:
     with pytest.raises(vt.VitrifyError, match="calibration needs samples, and none were given"):
         vt.quantize(model_file("digits_cnn/digits_cnn.onnx"))
+
+
+@pytest.mark.parametrize(("ask", "said"), [
+    (lambda: vt.quantize(joined()), "give data=FOLDER or arrays; random_calibration=True goes without"),
+    (lambda: vt.quantize(joined(), data="photos", random_calibration=True), "either data or random_calibration=True"),
+    (lambda: vt.verify(joined(), joined()), "random_inputs=True goes without"),
+], ids=["calibration", "both", "comparison"])
+def test_what_is_missing_is_told_in_words_of_python(ask: Callable[[], object], said: str) -> None:
+    with pytest.raises(vt.VitrifyError) as told:
+        ask()
+    assert said in told.value.findings[0].help
+    assert "--" not in str(told.value)
+
+
+def test_a_compiled_model_is_named_and_cannot_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = vt.quantize(joined(), data=NOISE)
+    made.source = "far/off/two.onnx"
+    assert vt.compile(made, "imx93").output == "two_vela.tflite"
+    assert (tmp_path / "two_vela.tflite").exists()
+    for form in ("two_vela.tflite", tflite.read(Path("two_vela.tflite"))):
+        with pytest.raises(vt.VitrifyError, match="compiled for an NPU already") as told:
+            vt.run(form, {"x": NOISE[:1]})
+        assert told.value.findings[0].code == "model.compiled"
+
+
+def test_an_array_in_the_layout_of_the_file_is_told_how_to_turn(tmp_path: Path) -> None:
+    graph = Graph()
+    x = Tensor("x", DType.FLOAT32, (1, 4, 5, 3))
+    graph.inputs.append(x)
+    graph.set_outputs([graph.add(ops.Logistic(), [x], name="y").output])
+    model = vt.Model([graph])
+    model.interface = Interface(inputs=(InputBinding(name="x", shape=(1, 3, 4, 5), dtype="float32", position=0,
+                                                     perm=(0, 2, 3, 1)),),
+                                outputs=(OutputBinding(name="y", shape=(1, 4, 5, 3), dtype="float32",
+                                                       parts=(Part(position=0),)),))
+    array = np.zeros((1, 4, 5, 3), np.float32)
+    with pytest.raises(vt.VitrifyError) as told:
+        vt.run(model, {"x": array})
+    (finding,) = told.value.findings
+    assert "the file itself has [1,4,5,3] there" in finding.why
+    assert "as its source model takes them, [1,3,4,5]" in finding.why
+    assert "array.transpose(0, 3, 1, 2)" in finding.help
+    vt.run(model, {"x": array.transpose(0, 3, 1, 2)})
+    np.save(tmp_path / "a.npy", array)
+    with pytest.raises(vt.VitrifyError) as told:
+        vt.quantize(model, data=tmp_path)
+    assert "the file itself has [1,4,5,3] there" in told.value.findings[0].why
+    assert "--prepare layout=nhwc" in told.value.findings[0].help

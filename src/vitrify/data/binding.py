@@ -9,6 +9,7 @@ import numpy as np
 
 from vitrify.core.errors import DataError
 from vitrify.core.findings import Finding
+from vitrify.data.fitting import own_layout
 from vitrify.data.host import run_host
 from vitrify.data.limits import not_numbers
 from vitrify.ir import Model, Tensor
@@ -61,8 +62,7 @@ def _input_problems(binding: InputBinding, arrays: Mapping[str, Array], details:
         return [Finding(code="data.missing_input", headline=f"no array for input '{binding.name}'",
                         help=f"the sample has: {', '.join(map(repr, arrays)) or 'nothing'}")]
     if tuple(array.shape) != tuple(binding.shape):
-        return [Finding(code="data.shape", headline=f"input '{binding.name}' takes {_shape(binding.shape)}, "
-                                                    f"got {_shape(array.shape)}")]
+        return [_misshaped(binding, tuple(array.shape))]
     if 0 <= binding.position < len(details) and quantization_of(details[binding.position]) is not None:
         said = not_numbers(binding.name, np.asarray(array))
         if said:
@@ -71,6 +71,16 @@ def _input_problems(binding: InputBinding, arrays: Mapping[str, Array], details:
                             why=f"the file's input is {kind}, which has no NaN",
                             help="repair the sample, or put a number in the place of what is missing")]
     return []
+
+
+def _misshaped(binding: InputBinding, found: tuple[int, ...]) -> Finding:
+    """Say what shape an input takes; of an array in the file's own layout, how it becomes that."""
+    why, help = own_layout(binding, found), ""
+    if why and len(found) == len(binding.shape):
+        back = ", ".join(str(binding.perm.index(axis)) for axis in range(len(found)))
+        help = f"turn the array: array.transpose({back}); for files of samples: --prepare layout=nhwc"
+    return Finding(code="data.shape", why=why, help=help,
+                   headline=f"input '{binding.name}' takes {_shape(binding.shape)}, got {_shape(found)}")
 
 
 def _shape(shape: Sequence[int]) -> str:

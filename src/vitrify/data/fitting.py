@@ -82,14 +82,26 @@ def _headline(path: Path | str, binding: InputBinding, found: Sequence[int], dty
     return f"{Path(path).name} holds {dtype}[{','.join(map(str, found))}], input '{binding.name}' takes {expected}"
 
 
+def own_layout(binding: InputBinding, found: Sequence[int]) -> str:
+    """Say so where an array has the layout of the converted file, whose source model has another; else nothing."""
+    wanted = tuple(binding.shape)
+    if not binding.perm:
+        return ""
+    own = tuple(wanted[axis] for axis in binding.perm)
+    if own == wanted or tuple(found)[-len(own) + 1:] != own[1:]:
+        return ""
+    return (f"the file itself has [{','.join(map(str, own))}] there; samples are given as its source model takes them, "
+            f"[{','.join(map(str, wanted))}]")
+
+
 def _misfit(path: Path | str, binding: InputBinding, found: tuple[int, ...], dtype: np.dtype[Any]) -> Finding:
     headline, wanted = _headline(path, binding, found, dtype), tuple(binding.shape)
     for layout, turn in TURNS.items():
         if _turned(found, wanted, turn) is not None:
             other = "NHWC" if layout == "nhwc" else "NCHW"
             return Finding(code="data.layout", headline=headline, where=str(path),
-                           why=f"the shape is that of the input with the channels {'last' if turn[0] == 2 else 'first'}"
-                               f" ({other})",
+                           why=own_layout(binding, found) or "the shape is that of the input with the channels "
+                               f"{'last' if turn[0] == 2 else 'first'} ({other})",
                            help=f"say so with --prepare layout={layout}, or transpose the array")
     return Finding(code="data.shape", headline=headline, where=str(path),
                    help="a number of samples may stand in front of that shape")

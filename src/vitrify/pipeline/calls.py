@@ -43,6 +43,23 @@ def data_of(path: object, samples: int | Literal["auto"] | None, random: bool,
     return given if preprocess is None else given.prepared_as(preprocess)
 
 
+def require_data(given: DataOptions, purpose: str, without: str) -> None:
+    """Refuse to go on without data, in Python's words; ``without`` is what goes on without.
+
+    Raises:
+        UsageError: as ``DataOptions.require``.
+    """
+    if given.given and not (given.random and given.path is not None):
+        return given.require(purpose)
+    try:
+        given.require(purpose)
+    except UsageError as error:
+        help = f"give data=FOLDER or arrays; {without} goes without"
+        if given.given:
+            help = f"give either data or {without}"
+        raise UsageError([msgspec.structs.replace(finding, help=help) for finding in error.findings]) from None
+
+
 def quantization_of(recipe: str | Path | None, **given: Any) -> QuantizeOptions:
     """What is asked of the quantizer.
 

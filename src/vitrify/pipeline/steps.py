@@ -85,22 +85,30 @@ def is_tflite(path: Path) -> bool:
         return stream.read(8)[4:] == b"TFL3"
 
 
-def refuse_compiled(path: Path) -> None:
-    """Refuse a file that holds graphs compiled for an NPU: nothing but that NPU can run or read them.
+def refuse_compiled(model: Path | Model) -> None:
+    """Refuse a model that holds graphs compiled for an NPU: nothing but that NPU can run or read them.
 
     Raises:
         ModelError: it does.
     """
-    if not is_tflite(path):
+    if not _is_compiled(model):
         return
+    name = model.source or "the model" if isinstance(model, Model) else str(model)
+    more = "" if isinstance(model, Model) else f"; `vitrify inspect {shell(model)}` says what it holds"
+    raise ModelError.of("model.compiled", f"{name} is compiled for an NPU already", where=name,
+                        why="its NPU operators run on that chip only; nothing here can look into them",
+                        help=f"give the file that it was made from{more}")
+
+
+def _is_compiled(model: Path | Model) -> bool:
+    if isinstance(model, Model):
+        return kind_of(model) == "compiled"
+    if not is_tflite(model):
+        return False
     from vitrify import tflite
     from vitrify.backends.vela.compiled import npu_graphs
 
-    if npu_graphs(path) or kind_of(tflite.read(path)) == "compiled":
-        raise ModelError.of("model.compiled", f"{path} is compiled for an NPU already", where=str(path),
-                            why="its NPU operators run on that chip only; nothing here can look into them",
-                            help=f"give the file that it was made from; `vitrify inspect {shell(path)}` says what "
-                                 "it holds")
+    return bool(npu_graphs(model)) or kind_of(tflite.read(model)) == "compiled"
 
 
 def has_equal_runs(path: Path) -> bool:
