@@ -28,7 +28,8 @@ def whole(case: Case) -> Iterator[Diagnosis]:
     """Weights and activations are float."""
     if case.kind == "float32":
         nodes = float_operators(case.graph)
-        yield Diagnosis(headline=f"nothing is quantized: {path(case, nodes)}, weights too", nodes=nodes,
+        weights = any(t is not None and t.is_constant and t.dtype.is_float for node in nodes for t in node.inputs)
+        yield Diagnosis(headline=f"nothing is quantized: {path(case, nodes)}{', weights too' * weights}", nodes=nodes,
                         where=str(case.source), command=case.quantize)
 
 
