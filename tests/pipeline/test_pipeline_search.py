@@ -18,6 +18,7 @@ from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions, QuantizeOptions
 from vitrify.pipeline.search import Goal, How, quantize_well, read_goal
 from vitrify.pipeline.search.candidates import Worth
+from vitrify.pipeline.search.kept import checkpoint, resumable
 from vitrify.pipeline.search.narrowing import pruned, shortest
 from vitrify.pipeline.steps import calibrate_model
 from vitrify.quant import QuantizeResult, Recipe
@@ -304,3 +305,16 @@ def test_a_command_that_is_killed_goes_on(case: Case, tmp_path: Path) -> None:
                              capture_output=True, text=True)
     assert "search.misfit" in refused.stdout
     assert not list(tmp_path.glob("*.search*"))
+
+
+def test_an_interrupted_search_says_what_stays(tmp_path: Path) -> None:
+    state = tmp_path / "o.tflite.search"
+    with pytest.raises(KeyboardInterrupt) as told, resumable(state):
+        raise KeyboardInterrupt
+    assert str(told.value) == ""
+    state.write_text("kept")
+    checkpoint(state).write_bytes(b"kept")
+    with pytest.raises(KeyboardInterrupt) as told, resumable(state):
+        raise KeyboardInterrupt
+    assert str(told.value) == ("what it has found stays in o.tflite.search and o.tflite.search.npz, and the same call "
+                               "goes on from there")

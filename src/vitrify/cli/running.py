@@ -44,9 +44,10 @@ def run_command(name: str, work: Callable[[Reporter], Result], *, json: bool, qu
     except VitrifyError as error:
         result = FailureResult(ok=False, findings=list(error.findings))
         status = error.exit_status
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        left = next(filter(None, map(str, error.args)), "nothing half-written is left behind")
         result = FailureResult(ok=False, findings=[Finding(
-            code="interrupted", headline=f"{name} was interrupted; nothing half-written is left behind")])
+            code="interrupted", headline=f"{name} was interrupted; {left}")])
         status = INTERRUPTED
     except (OSError, MemoryError) as error:
         failure = refused(error)

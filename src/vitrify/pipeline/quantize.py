@@ -103,6 +103,7 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
     """
     from vitrify import tflite
     from vitrify.passes import to_integer_forms
+    from vitrify.pipeline.search.kept import resumable
 
     data.require("calibration")
     recipe, goal = quantization.effective(), quantization.goal()
@@ -112,7 +113,9 @@ def quantize_to(source: Path, target: Path, data: DataOptions, quantization: Qua
         told = import_findings(model)
         between = Path(folder) / f"{source.stem}_float.tflite"
         tflite.write(model, between)
+        state = target.with_name(target.name + SEARCH)
         job = Job(data=data, recipe=recipe, goal=goal, jobs=quantization.jobs, analyze=quantization.analyze,
-                  state=target.with_name(target.name + SEARCH), source=source)
-        made = make(tflite.read(between), between, target, job, reporter)
+                  state=state, source=source)
+        with resumable(state):
+            made = make(tflite.read(between), between, target, job, reporter)
     return structs.replace(made, ledger=[*ledger_rows(ledger), *made.ledger], findings=[*told, *made.findings])

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,23 @@ def forget(state: Path | None) -> None:
     if state is not None:
         state.unlink(missing_ok=True)
         checkpoint(state).unlink(missing_ok=True)
+
+
+@contextmanager
+def resumable(state: Path) -> Iterator[None]:
+    """Let an interruption of the block say that the files of the search stay.
+
+    Raises:
+        KeyboardInterrupt: the block's own.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        left = [file.name for file in (state, checkpoint(state)) if file.exists()]
+        if not left:
+            raise
+        raise KeyboardInterrupt(f"what it has found stays in {' and '.join(left)}, and the same call goes on from "
+                                "there") from None
 
 
 def checkpoint(state: Path) -> Path:
