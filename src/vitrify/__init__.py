@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from vitrify._version import __version__
 
 if TYPE_CHECKING:
-    from vitrify.api import build, check, compile, convert, inspect, load, quantize, run, verify
+    from vitrify.api import build, check, compile, convert, explain, inspect, load, quantize, run, targets, verify
     from vitrify.core.errors import QualityWarning, VitrifyError
     from vitrify.core.findings import Finding
     from vitrify.data.preprocess import Preprocess
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from vitrify.quant import Recipe
 
 __all__ = ["Finding", "Model", "Preprocess", "QualityWarning", "QuantizedModel", "Recipe", "VitrifyError",
-           "__version__", "build", "check", "compile", "convert", "inspect", "load", "quantize", "run", "verify"]
+           "__version__", "build", "check", "compile", "convert", "explain", "inspect", "load", "quantize", "run",
+           "targets", "verify"]
 
 _HOMES = {
     "Finding": "vitrify.core.findings",

@@ -40,9 +40,11 @@ from vitrify.results import (
     CheckResult,
     CompileResult,
     ConvertResult,
+    ExplainResult,
     InspectResult,
     QuantizeResult,
     Result,
+    TargetsResult,
     VerifyResult,
 )
 
@@ -298,6 +300,28 @@ def inspect(path: str | Path) -> InspectResult:
     from vitrify.pipeline.inspect import inspect_path
 
     return _named(inspect_path(path_of(path)), "inspect")
+
+
+def explain(code: str = "") -> ExplainResult:
+    """Say what the code of a finding means: the rule, why, what mends it, the source; without one, list all codes.
+
+    Raises:
+        VitrifyError: there is no such code; names those that are near.
+    """
+    from vitrify.pipeline.explaining import explain as explained
+
+    return _named(explained(code), "explain")
+
+
+def targets(name: str = "") -> TargetsResult:
+    """Return the chips that there are; of one that is named, all its facts with their sources too.
+
+    Raises:
+        VitrifyError: there is no such chip; names those that are near.
+    """
+    from vitrify.pipeline.listing import list_targets
+
+    return _named(list_targets(name), "targets")
 
 
 def build(model: str | Path, target: str, *, data: str | Path | None = None, output: str | Path | None = None,

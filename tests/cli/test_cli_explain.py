@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 from cli_runs import parsed
 
-from vitrify import targets
 from vitrify.cli.main import call
 from vitrify.pipeline.diagnosing import kinds
 from vitrify.pipeline.explaining import all_codes, explain
 from vitrify.results import ExplainResult, Result, TargetsResult
+from vitrify.targets import base as targets
 from vitrify.targets.rules import rules_of
 
 Ask = Callable[..., tuple[int, Result]]

@@ -206,3 +206,13 @@ def test_an_array_in_the_layout_of_the_file_is_told_how_to_turn(tmp_path: Path) 
         vt.quantize(model, data=tmp_path)
     assert "the file itself has [1,4,5,3] there" in told.value.findings[0].why
     assert "--prepare layout=nhwc" in told.value.findings[0].help
+
+
+def test_codes_and_chips_are_told() -> None:
+    assert vt.explain("ethos-u.stride").explanations[0].says
+    assert "ethos-u.stride" in vt.explain().codes
+    assert [row.name for row in vt.targets("imx93").targets] == ["imx93"]
+    assert len(vt.targets().targets) > 5
+    for ask in (vt.explain, vt.targets):
+        with pytest.raises(vt.VitrifyError, match=r"no\.such\.name"):
+            ask("no.such.name")

@@ -42,7 +42,7 @@ def build_run(options: BuildOptions, folder: Path | None, write_report: ReportWr
     Raises:
         VitrifyError: the call, the model or the data does not do, or a stage failed.
     """
-    from vitrify import targets
+    from vitrify.targets import base as targets
 
     targets.load(options.target)
     existing(options.model)

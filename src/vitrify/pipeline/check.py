@@ -51,7 +51,7 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
     Raises:
         VitrifyError: the file is no model, or cannot be imported, or not be fixed.
     """
-    from vitrify import targets
+    from vitrify.targets import base as targets
 
     shown = reporter or Silent()
     chip = targets.load(target)

@@ -33,7 +33,7 @@ def compile_file(source: Path, target: str, output: Path | None, reporter: Repor
     Raises:
         VitrifyError: the file is not int8 TFLite, LiteRT or the compiler refuses it, or it cannot be written.
     """
-    from vitrify import targets
+    from vitrify.targets import base as targets
 
     meter, shown = Meter(), reporter or Silent()
     chip = targets.load(target)

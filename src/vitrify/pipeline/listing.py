@@ -20,7 +20,7 @@ def list_targets(name: str = "") -> TargetsResult:
     """
     from difflib import get_close_matches
 
-    from vitrify import targets
+    from vitrify.targets import base as targets
 
     known = targets.names()
     if name and name not in known:

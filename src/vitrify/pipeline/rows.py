@@ -25,7 +25,7 @@ from vitrify.results import (
 )
 
 if TYPE_CHECKING:
-    from vitrify import targets
+    from vitrify.targets import placement as targets
 
 def tensor_row(tensor: Tensor) -> TensorRow:
     """Describe an input or output, with the real interval that its integers encode."""

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from vitrify import ops, targets, tflite
+from vitrify import ops, tflite
 from vitrify.ir import DType, Graph, Model, Operator, Origin, Quantization, Tensor
 from vitrify.ir.graph import Array
 from vitrify.ir.validation import validate
 from vitrify.passes.targets import find
 from vitrify.pipeline.fixing.applying import Applied, apply_fixes
+from vitrify.targets import base as targets
 from vitrify.targets.rules import judge
 
 SCALE, ZERO = 0.05, -7

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from quantized_maker import Maker, check_fix, largest_difference, run
 
-from vitrify import ops, targets
+from vitrify import ops
 from vitrify.ir import DType, Model, Quantization
 from vitrify.passes.targets import find
 from vitrify.pipeline.fixing.applying import apply_fixes
+from vitrify.targets import base as targets
 
 
 def mean(axes: tuple[int, ...], *shape: int, keep: bool = True, dtype: DType = DType.INT8,

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from quantized_maker import Maker, check_fix
 
-from vitrify import ops, targets, tflite
+from vitrify import ops, tflite
 from vitrify.backends.vela import check_model
 from vitrify.ir import DType, Model
 from vitrify.passes.targets import find
 from vitrify.pipeline.fixing.applying import apply_fixes
+from vitrify.targets import base as targets
 
 
 def product(x: tuple[int, ...], y: tuple[int, ...], *, adj_y: bool = False) -> Model:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from quantized_maker import Maker, check_fix
 
-from vitrify import ops, targets
+from vitrify import ops
 from vitrify.backends.vela import check_model
 from vitrify.ir import DType, Model
+from vitrify.targets import base as targets
 
 SAME, VALID = ops.Padding.SAME, ops.Padding.VALID
 Pair = tuple[int, int]

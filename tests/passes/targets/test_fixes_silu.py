@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from quantized_maker import Maker, check_fix, given, run
 
-from vitrify import ops, targets
+from vitrify import ops
 from vitrify.ir import Model, Tensor
 from vitrify.passes.targets import find
 from vitrify.passes.targets.silu_as_gelu import FACTOR
 from vitrify.pipeline.fixing.applying import apply_fixes
+from vitrify.targets import base as targets
 
 
 def conv(m: Maker, x: Tensor, channels: int, **steps: float) -> Tensor:

@@ -10,11 +10,12 @@ import test_fixes_arithmetic
 import test_fixes_moves
 import test_fixes_windows
 
-from vitrify import targets, tflite
+from vitrify import tflite
 from vitrify.backends.vela import check_model
 from vitrify.ir import Model
 from vitrify.passes.targets import find
 from vitrify.pipeline.fixing.applying import apply_fixes
+from vitrify.targets import base as targets
 
 pytestmark = pytest.mark.slow
 CASES: dict[str, tuple[str, Callable[[], Model]]] = {

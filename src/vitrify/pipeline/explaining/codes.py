@@ -40,8 +40,8 @@ def _own(code: str) -> list[ExplanationRow]:
 
 
 def _rules() -> list[ExplanationRow]:
-    from vitrify import targets
     from vitrify.passes.targets import catalogue
+    from vitrify.targets import base as targets
     from vitrify.targets.rules import rules_of
 
     chips = [targets.load(name) for name in targets.names()]

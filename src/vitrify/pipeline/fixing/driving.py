@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from vitrify import targets, tflite
+from vitrify import tflite
 from vitrify.backends.vela import Compiled, check_model
 from vitrify.core.errors import VitrifyError
 from vitrify.core.files import temporary_folder
@@ -19,6 +19,7 @@ from vitrify.pipeline.fixing.repairing import repair_error
 from vitrify.pipeline.fixing.state import State
 from vitrify.results.fixes import FixOutcome, FixRow, LeftRow
 from vitrify.targets import Target
+from vitrify.targets import base as targets
 from vitrify.targets.placement import Placement
 from vitrify.targets.rules import place, reasons
 from vitrify.tflite.reading import FILE_TENSORS

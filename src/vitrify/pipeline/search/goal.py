@@ -73,7 +73,7 @@ def read_goal(quality: str = "", metric: str = "", max_drop: float | None = None
         _refuse_nonsense(METRICS[name], least)
     asked = bool(name or budget_ms)
     if asked and target:
-        from vitrify import targets
+        from vitrify.targets import base as targets
 
         targets.load(target)            # before any work is done for a chip that there is not
     return Goal(metric=name, least=least, budget_ms=budget_ms or 0.0, target=target if asked else "")
