@@ -129,6 +129,6 @@ ROAD = {
     "mnist": RoadModel("digits_cnn/digits_cnn.onnx", digits, {}),
     "basic_pitch": RoadModel("basic_pitch/nmp.onnx", notes, {}),
     "silero_vad": RoadModel("silero_vad/silero_vad_op18_ifless.onnx", speech_states,
-                            {"input": (1, 576), "state": (2, 1, 128)}, values={"sr": 16000}),
-    "silero_vad_fixed": RoadModel(SILERO_FIXED, speech_states, {}),
+                            {"input": (1, 576), "state": (2, 1, 128)}, values={"sr": 16000}, kind="int8-int16"),
+    "silero_vad_fixed": RoadModel(SILERO_FIXED, speech_states, {}, kind="int8-int16"),
 }

@@ -238,4 +238,4 @@ def test_int8_tells_speech_from_silence(road: Callable[[str], Road], model_file:
     assert (speech == carried_speech).mean() >= 0.97
     assert run.record.coverage.nodes == 1.0
     findings = [f for stage in run.record.stages for f in stage.findings]
-    assert {f.code for f in findings if f.severity is not Severity.INFO} == {"range.input"}
+    assert {f.code for f in findings if f.severity is not Severity.INFO} == {"range.input", "quant.input-range"}
