@@ -101,6 +101,7 @@ def test_memory_of_the_caller_is_not_counted(place: Path) -> None:
 @pytest.mark.parametrize("begun", ["vitrify.cli.main", "vitrify.cli.running", "vitrify.cli.verify"])
 def test_an_interruption_while_loading_ends_plainly(begun: str) -> None:
     code = ("import os, signal, sys\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"     # background jobs are started without
             "class Interrupting:\n"
             "    def find_spec(self, name, path, target=None):\n"
             f"        if name == {begun!r}: os.kill(os.getpid(), signal.SIGINT)\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cache
 
 from vitrify.core.errors import UsageError
 from vitrify.pipeline.diagnosing import kinds
@@ -39,6 +40,7 @@ def _own(code: str) -> list[ExplanationRow]:
     return rows_of(code)
 
 
+@cache
 def _rules() -> list[ExplanationRow]:
     from vitrify.passes.targets import catalogue
     from vitrify.targets import base as targets

@@ -23,6 +23,7 @@ def _sources() -> dict[Path, str]:
     return {path: path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
 
 
+@cache
 def mentioned() -> dict[str, list[Path]]:
     """Return the codes of findings with the modules that make them."""
     found: dict[str, list[Path]] = {}
