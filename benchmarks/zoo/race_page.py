@@ -70,7 +70,8 @@ def summary(models: Sequence[str], peers: Iterable[str], by_key: Results) -> lis
             run = sum((peer, m) in by_key for m in models)
             speed = sorted((theirs.cpu_seconds / (theirs.beside or ours.cpu_seconds), ours.model)
                            for ours, theirs in good)
-            memory = sorted((theirs.peak_mb / ours.peak_mb, ours.model) for ours, theirs in good)
+            memory = sorted((theirs.peak_mb / ours.peak_mb, ours.model) for ours, theirs in good
+                            if ours.peak_mb and theirs.peak_mb)       # a very short run may end before it is looked at
             lines.append(f"| {SHOWN[peer]} | {len(good)} of {run} tried | {middle(speed):.1f} | {named(speed[0])} "
                          f"| {named(speed[-1])} | {middle(memory):.1f} | {named(memory[0])} |")
     return lines
