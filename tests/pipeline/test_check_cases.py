@@ -294,25 +294,13 @@ def test_a_model_that_cannot_be_quantized_is_judged_as_it_is(tmp_path: Path) -> 
     assert [v.operator for v in found.verdicts] == ["DIV"]
 
 
-def test_variables_are_named_and_become_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = sorted((Path(__file__).parents[2] / ".cache" / "models").glob("*/**/okay_nabu.tflite"))
-    if not files:
-        pytest.skip("the pretrained models are not fetched")
+def test_variables_are_named_and_become_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                              model_file: Callable[[str], Path]) -> None:
+    file = model_file("micro_wakeword_int8/okay_nabu.tflite")
     monkeypatch.chdir(tmp_path)
-    before = check(files[0])
+    before = check(file)
     assert before.diagnoses[0].code == "graph.variables"
     assert not [row for row in before.diagnoses if row.code == "quantized.uint8-ends"]
     assert call([*shlex.split(before.diagnoses[0].command)[1:], "-q"]) == 0
     after = check(next(tmp_path.glob("*_fixed.tflite")))
     assert [verdict for verdict in after.verdicts if verdict.placement == "cpu"] == []
-
-
-def test_a_graph_without_weights_is_not_told_to_have_float_ones(tmp_path: Path) -> None:
-    file = made.Maker()
-    x, y = (file.tensor(name, (1, 8), "float32") for name in ("x", "y"))
-    file.node(made.BUILTIN.RELU, [x], [y])
-    bare = check(file.write(tmp_path / "bare.tflite", [x], [y]), rules_only=True)
-    full = check(whole(tmp_path / "full.tflite"), rules_only=True)
-    told = [next(row.headline for row in found.diagnoses if row.code == "float.whole-graph") for found in (bare, full)]
-    assert told[0].endswith("from 'x' to 'y'")
-    assert told[1].endswith(", weights too")

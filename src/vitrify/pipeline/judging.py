@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from vitrify.core.errors import TargetError, VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter
@@ -101,19 +99,16 @@ def _compile(path: Path, target: Target, judged: Judged) -> str:
         judged.findings += error.findings
         judged.refusals += error.findings
         return "the compiler refuses the file"
-    _reconcile(judged, answer)
+    _take(judged, answer)
     return str(judged.placement)
 
 
-def _reconcile(judged: Judged, answer: Compiled) -> None:
-    from vitrify.targets.reconciling import disagreement, reconcile
+def _take(judged: Judged, answer: Compiled) -> None:
+    """The nodes that stay on the CPU are told once, by whom they concern."""
     from vitrify.targets.telling import cpu_nodes
 
-    verdicts, differences = reconcile(judged.placement.verdicts, answer.placement.verdicts)
-    judged.placement = structs.replace(answer.placement, verdicts=tuple(verdicts))
-    compiler = f"Vela {answer.vela_version}"
+    judged.placement = answer.placement
     retold = {finding.code for finding in cpu_nodes(answer.placement)}
     judged.findings += [f for f in answer.findings if f.code not in retold]
-    judged.findings += disagreement(differences, compiler)
     judged.estimate, judged.cycles = answer.estimate, [row.cycles for row in answer.operators]
-    judged.judges.append(compiler)
+    judged.judges.append(f"Vela {answer.vela_version}")

@@ -22,6 +22,8 @@ from vitrify.targets.base import Target
 from vitrify.targets.cost import cpu_seconds, node_macs
 from vitrify.targets.partition import partition
 from vitrify.targets.placement import Coverage, Estimate, Memory, Partition, Place, Placement
+from vitrify.targets.reconciling import disagreement, reconcile
+from vitrify.targets.rules import judge
 from vitrify.targets.telling import cpu_nodes
 
 _LOG_TAIL = 8000
@@ -83,8 +85,12 @@ def describe(model: Model, left: Left, target: Target, ignored: tuple[str, ...])
     unowned = [*_unowned(database, placed), *lost]
     latency = estimate(placed, unowned, calls, target, version)
     placement = _placement(model.main, placed, unowned, target)
-    notes = (*left.findings, *cpu_nodes(placement), *said.known_faults(placed, version),
-             *said.calls(calls, target), *said.no_cycles(lost, len(model.graphs)), *traps(placed, target))
+    verdicts, differences = reconcile(judge(model.main, target), placement.verdicts)
+    placement = msgspec.structs.replace(placement, verdicts=tuple(verdicts))
+    against = [one for one in differences if one.compiled.operator not in ignored]
+    notes = (*left.findings, *cpu_nodes(placement), *disagreement(against, f"Vela {version}"),
+             *said.known_faults(placed, version), *said.calls(calls, target),
+             *said.no_cycles(lost, len(model.graphs)), *traps(placed, target))
     return Compiled(output=None, target=target.name, placement=placement, estimate=latency,
                     memory=_memory(summary, compiled, left.model, target),
                     operators=tuple(_row(one, target) for one in placed), findings=tuple(notes), vela_version=version,

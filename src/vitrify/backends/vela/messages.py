@@ -20,7 +20,6 @@ _BLOCK = re.compile(r"^Warning \(supported operators\) operator: (?P<operator>\S
 _RULE_SHOWN = 300
 _BEFORE_ACTIVATION = "_act"
 """Behind a tensor's name: the value before a fused activation, which the compiler takes apart and names so."""
-_INTEGER_IO = "give the model integer inputs and outputs, and convert in the application"
 _QUANTIZE = "vitrify quantize MODEL --data FOLDER -o MODEL_int8.tflite"
 
 
@@ -119,20 +118,7 @@ def reasons_for(node: Node, messages: Sequence[Message], known_tensors: Containe
     exact = [message for message in about if message in same_kind]
     found: dict[str, Reason] = {}
     for message in exact or about:
-        coded = _border(node) or reason(message, known_tensors)
+        coded = reason(message, known_tensors)
         found.setdefault(coded.code, coded)
     return tuple(found.values())
 
-
-def _border(node: Node) -> Reason | None:
-    """Say it better than the compiler where float values enter or leave an integer model."""
-    if node.op.kind not in ("QUANTIZE", "DEQUANTIZE"):
-        return None
-    outside, inside = node.input(0), node.output
-    if node.op.kind == "DEQUANTIZE":
-        outside, inside = inside, outside
-    if not outside.dtype.is_float or inside.dtype.is_float:
-        return None
-    way = "enters" if node.op.kind == "QUANTIZE" else "leaves"
-    return Reason(code="ethos-u.float-border", headline=f"'{outside.name}' {way} as {outside.dtype.label}; {_TYPES}",
-                  why="the NPU computes with integers only", help=_INTEGER_IO)

@@ -45,7 +45,7 @@ class NeededRows(Pass):
         if span is None or axes is None:
             return False
         users = node.output.users
-        first = next(user for user in graph if user in users)
+        first = graph.in_order(users)[0]
         cut: dict[Tensor, Tensor] = {}
         inputs = [tensor if tensor is None or axis is None else self._cut(graph, first, tensor, (axis, *span[1:]), cut)
                   for tensor, axis in zip(node.inputs, axes, strict=True)]

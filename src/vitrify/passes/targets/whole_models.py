@@ -46,7 +46,7 @@ def constant_shapes(model: Model) -> int:
     return found + runner.apply(DeadCode()) if found else 0
 
 
-@fix("integer-ends", mends=("ethos-u.float-tensor", "ethos-u.unsupported-operator"), whole=True,
+@fix("integer-ends", mends=("ethos-u.float-border", "ethos-u.float-tensor", "ethos-u.unsupported-operator"), whole=True,
      says="takes integers in and gives integers out; who runs the model scales them, as the file says",
      wins="a QUANTIZE and a DEQUANTIZE on the CPU, and four times the bytes that cross")
 def integer_ends(model: Model) -> int:

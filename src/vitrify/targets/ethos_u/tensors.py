@@ -24,16 +24,36 @@ def _values(node: Node) -> list[Tensor]:
       why="the NPU has no such operator, and the compiler makes it of no others", source=REPORT)
 def unsupported(node: Node, variant: Variant) -> Iterator[Breach]:
     """An operator that is in no table stays on the CPU."""
-    if node.op.kind not in core(variant.core).operators:
+    if node.op.kind not in core(variant.core).operators and _border(node) is None:
         yield Breach(f"the NPU has no {node.op.kind}", {"operator": node.op.kind})
+
+
+@rule("ethos-u.float-border", says="no float values enter or leave the integers",
+      why="the NPU computes with integers only", source=REPORT,
+      help="keep the values integers; at the ends of a model convert in the application", fix="integer-ends")
+def border(node: Node, variant: Variant) -> Iterator[Breach]:
+    """Float values that enter or leave an integer model."""
+    outside = _border(node)
+    if outside is not None:
+        way = "enters" if node.op.kind == "QUANTIZE" else "leaves"
+        yield Breach(f"'{outside.name}' {way} as {outside.dtype.label}; the NPU takes integers",
+                     {"tensor": outside.name, "type": outside.dtype.label}, "int8 or int16")
+
+
+def _border(node: Node) -> Tensor | None:
+    """The float values that a node turns into integers, or integers into them; constants are no border."""
+    x, y = (node.input(0), node.output) if node.op.kind in ("QUANTIZE", "DEQUANTIZE") else (None, None)
+    if x is None or y is None or x.dtype.is_float == y.dtype.is_float:
+        return None
+    return None if x.data is not None else x if x.dtype.is_float else y
 
 
 @rule("ethos-u.float-tensor", says="every value is an integer", why="the NPU computes with integers only",
       source=REPORT, help=f"quantize the whole model: {QUANTIZE}")
 def floats(node: Node, variant: Variant) -> Iterator[Breach]:
-    """Values and weights that are float."""
+    """Values that are float."""
     for tensor in _known(node, variant):
-        if tensor.dtype.is_float:
+        if _border(node) is None and tensor.dtype.is_float:
             yield Breach(f"tensor '{tensor.name}' is {tensor.dtype.label}; the NPU takes integers",
                          {"tensor": tensor.name, "type": tensor.dtype.label}, "int8 or int16")
 

@@ -21,9 +21,15 @@ _WEIGHTED = sorted(kinds("weighted"))
 def width(node: Node, variant: Variant) -> Iterator[Breach]:
     """Weights of another width."""
     weight = weights(node)
-    if weight is not None and weight.dtype.bits != 8:
+    if weight is not None and weight.dtype.bits != 8 and not _float_throughout(node, weight):
         yield Breach(f"the weights '{weight.name}' are {weight.dtype.label}; the NPU takes 8 bits",
                      {"tensor": weight.name, "bits": weight.dtype.bits, "limit": 8}, "int8")
+
+
+def _float_throughout(node: Node, constant: Tensor) -> bool:
+    """A constant as float as the values it meets is no cause of its own."""
+    x = feature(node)
+    return constant.dtype.is_float and x is not None and x.dtype.is_float
 
 
 @rule("ethos-u.weight-sum", operators=_WEIGHTED, says="no channel's absolute weights sum up beyond the accumulator",
@@ -58,7 +64,7 @@ def _sums(weight: Tensor, axis: int) -> np.ndarray:
 def bias_type(node: Node, variant: Variant) -> Iterator[Breach]:
     """Biases of another type."""
     found = bias(node)
-    if found is not None and found.dtype not in (DType.INT32, DType.INT64):
+    if found is not None and found.dtype not in (DType.INT32, DType.INT64) and not _float_throughout(node, found):
         yield Breach(f"the bias '{found.name}' is {found.dtype.label}; the NPU takes int32 or int64",
                      {"tensor": found.name, "type": found.dtype.label}, "int32")
 

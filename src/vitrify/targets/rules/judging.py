@@ -29,20 +29,18 @@ class Family(Protocol):
 def judge(graph: Graph, target: Target) -> list[Verdict]:
     """Return the verdict on every node, in the graph's order."""
     broken = reasons(graph, target)
-    family = cast(Family, importlib.import_module(f"vitrify.targets.{target.family}"))
-    places = family.settle(graph, broken, target.core)
+    places = _family(target).settle(graph, broken, target.core)
     return [_verdict(node, places[node], broken.get(node, ())) for node in graph]
 
 
 def limits(target: Target) -> dict[str, int]:
     """Return the limits of the target's core by name."""
-    return cast(Family, importlib.import_module(f"vitrify.targets.{target.family}")).variant(target.core).limits
+    return _family(target).variant(target.core).limits
 
 
 def reasons(graph: Iterable[Node], target: Target) -> dict[Node, tuple[Reason, ...]]:
     """Return the rules that nodes break, all of them, of the nodes that break any: those of a graph, or some of it."""
-    family = cast(Family, importlib.import_module(f"vitrify.targets.{target.family}"))
-    variant = family.variant(target.core)
+    variant = _family(target).variant(target.core)
     rules = applying(rules_of(target.family), target.core)
     for_all = rules.get("", ())
     found: dict[Node, tuple[Reason, ...]] = {}
@@ -52,6 +50,10 @@ def reasons(graph: Iterable[Node], target: Target) -> dict[Node, tuple[Reason, .
         if broken:
             found[node] = broken
     return found
+
+
+def _family(target: Target) -> Family:
+    return cast(Family, importlib.import_module(f"vitrify.targets.{target.family}"))
 
 
 def _reason(rule: Rule, breach: Breach) -> Reason:

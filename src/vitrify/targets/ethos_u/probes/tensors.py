@@ -11,12 +11,14 @@ from vitrify.ops import (
     AveragePool2D,
     Cast,
     Cos,
+    Dequantize,
     Floor,
     GatherND,
     HardSwish,
     LeakyRelu,
     Logistic,
     Mul,
+    Quantize,
     Relu,
     Softmax,
     Sqrt,
@@ -80,6 +82,14 @@ def types(variant: Variant) -> Iterator[Probe]:
         return sketch.add(Cast(in_data_type=DType.INT8.value, out_data_type=DType.INT32.value),
                           [sketch.value(SHAPE)], dtype=DType.INT32)
 
+    def entering(sketch: Sketch) -> Node:
+        return sketch.add(Quantize(), [sketch.value(SHAPE, DType.FLOAT32, scale=None)])
+
+    def leaving(sketch: Sketch) -> Node:
+        return sketch.add(Dequantize(), [sketch.value(SHAPE)], dtype=DType.FLOAT32, scale=None)
+
+    for name, draw in (("QUANTIZE of float", entering), ("DEQUANTIZE", leaving)):
+        yield Probe(name, draw, ("ethos-u.float-border",), {"type": "float32"})
     yield Probe("CAST int8 to int32", cast, () if variant.core == U85 else ("ethos-u.unsupported-operator",))
 
 
