@@ -20,7 +20,7 @@ from sections import put_section
 
 from vitrify import ops, tflite
 from vitrify.ir import DType, Graph, Model, Quantization, Tensor
-from vitrify.pipeline.check import check_file
+from vitrify.pipeline.checking.check import check_file
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 
 PAGE = ROOT / "docs" / "checking.md"

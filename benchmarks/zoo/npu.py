@@ -33,7 +33,7 @@ def work(entry: Entry, target: str) -> dict[str, Any]:
     from vitrify import tflite
     from vitrify.backends.vela import check_model
     from vitrify.core.errors import VitrifyError
-    from vitrify.pipeline.fixing import fix_model
+    from vitrify.pipeline.checking.fixes import fix_model
 
     file = FILES / f"{entry.name}.int8.tflite"
     outcome = fix_model(tflite.read(file), target)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vitrify.core.findings import Finding
     from vitrify.data.preprocess import Preprocess
     from vitrify.ir import Model
-    from vitrify.pipeline.quantized import QuantizedModel
+    from vitrify.pipeline.quantizing.quantized import QuantizedModel
     from vitrify.quant import Recipe
 
 __all__ = ["Finding", "Model", "Preprocess", "QualityWarning", "QuantizedModel", "Recipe", "VitrifyError",
@@ -34,7 +34,7 @@ _HOMES = {
     "Model": "vitrify.ir",
     "Preprocess": "vitrify.data.preprocess",
     "QualityWarning": "vitrify.core.errors",
-    "QuantizedModel": "vitrify.pipeline.quantized",
+    "QuantizedModel": "vitrify.pipeline.quantizing.quantized",
     "Recipe": "vitrify.quant",
     "VitrifyError": "vitrify.core.errors",
 }

@@ -51,7 +51,7 @@ from vitrify.results import (
 if TYPE_CHECKING:
     from vitrify.data.preprocess import Preprocess
     from vitrify.ir import Interface
-    from vitrify.pipeline.quantized import QuantizedModel
+    from vitrify.pipeline.quantizing.quantized import QuantizedModel
     from vitrify.quant import Recipe
     from vitrify.quant.efforts import Effort
 
@@ -131,7 +131,7 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
     Raises:
         VitrifyError: an operator has no integer form, the data does not fit, or the options contradict each other.
     """
-    from vitrify.pipeline.quantized import quantize_in_memory
+    from vitrify.pipeline.quantizing.quantized import quantize_in_memory
 
     file, own = (recipe, None) if isinstance(recipe, str | Path) else (None, recipe)
     options = quantization_of(
@@ -222,8 +222,8 @@ def check(model: Source, target: str, *, data: str | Path | None = None,
     Raises:
         VitrifyError: there is no such target, the file is no model, or it cannot be fixed.
     """
-    from vitrify.pipeline.check import check_file
-    from vitrify.pipeline.check_fix import FixOptions
+    from vitrify.pipeline.checking.check import check_file
+    from vitrify.pipeline.checking.fixing import FixOptions
 
     given = data_of(data, samples, False, preprocess)
     fixing = FixOptions(wanted=fix is not None, output=None if fix is None else output_of(fix),
@@ -243,8 +243,8 @@ def compile(model: Source, target: str, output: str | Path | None = None, *, sea
     Raises:
         VitrifyError: the model computes in float, LiteRT or the compiler refuses it, or it cannot be written.
     """
-    from vitrify.pipeline.compile import compile_file
-    from vitrify.pipeline.compile_search import SearchOptions
+    from vitrify.pipeline.compiling.compile import compile_file
+    from vitrify.pipeline.compiling.search import SearchOptions
 
     options = SearchOptions(wanted=search, seconds=search_seconds, approximate=tuple(approximate))
     with _file(model) as path:
@@ -297,7 +297,7 @@ def inspect(path: str | Path) -> InspectResult:
     Raises:
         VitrifyError: there is nothing to read, or it is no model.
     """
-    from vitrify.pipeline.inspect import inspect_path
+    from vitrify.pipeline.inspecting.inspect import inspect_path
 
     return _named(inspect_path(path_of(path)), "inspect")
 
@@ -338,7 +338,7 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     Raises:
         VitrifyError: the call, the model or the data does not do, or a stage failed.
     """
-    from vitrify.pipeline.build import build_run
+    from vitrify.pipeline.building.build import build_run
     from vitrify.report.html import write_report
 
     conversion = conversion_of(shapes, io_layout, values, dims, trust)

@@ -8,7 +8,7 @@ import pytest
 from cli_runs import parsed
 
 from vitrify.cli.main import call
-from vitrify.pipeline.diagnosing import kinds
+from vitrify.pipeline.checking.diagnosing import kinds
 from vitrify.pipeline.explaining import all_codes, explain
 from vitrify.results import ExplainResult, Result, TargetsResult
 from vitrify.targets import base as targets

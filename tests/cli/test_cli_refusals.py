@@ -242,7 +242,7 @@ def test_nobody_reads_on(names: dict[str, str]) -> None:
 
 
 def test_an_unforeseen_error_is_our_bug(tmp_path: Path) -> None:
-    code = ("import vitrify.pipeline.inspect as i, sys; from vitrify.cli.main import call\n"
+    code = ("import vitrify.pipeline.inspecting.inspect as i, sys; from vitrify.cli.main import call\n"
             "def bug(path): raise ZeroDivisionError('by zero')\n"
             "i.inspect_path = bug\n"
             f"sys.exit(call(['inspect', {str(tmp_path)!r}]))")

@@ -18,7 +18,7 @@ from vitrify.importers.tensorflow.configs import refuse_code
 from vitrify.importers.tensorflow.kinds import kind_of
 from vitrify.importers.tensorflow.saved import describe
 from vitrify.importers.tensorflow.wire import WireError, fields
-from vitrify.pipeline.inspect import inspect_path
+from vitrify.pipeline.inspecting.inspect import inspect_path
 
 
 def field(number: int, value: int | bytes | str) -> bytes:

@@ -141,7 +141,7 @@ def test_weights_above_the_limit_stand_beside_the_file(tmp_path: Path, monkeypat
     from vitrify.importers.torch import exporting
     from vitrify.importers.torch.memory import from_memory
     from vitrify.importers.torch.preparing import prepared
-    from vitrify.pipeline.sources import external_files
+    from vitrify.pipeline.building.sources import external_files
 
     monkeypatch.setattr(exporting, "LARGEST_INSIDE", 100)
     program = torch.export.export(makers.small(), (torch.zeros(1, 3, 32, 32),))

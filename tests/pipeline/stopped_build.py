@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from vitrify.cli.main import main
-from vitrify.pipeline.engine import Context
+from vitrify.pipeline.building.engine import Context
 from vitrify.results import StageRecord
 
 signum, wanted, moment = int(sys.argv[1]), sys.argv[2], sys.argv[3]

@@ -14,7 +14,7 @@ from vitrify import tflite
 from vitrify.cli.main import call
 from vitrify.core.findings import Severity
 from vitrify.ir import DType, Quantization
-from vitrify.pipeline.check import check_file
+from vitrify.pipeline.checking.check import check_file
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.results import CheckResult
 

@@ -11,7 +11,7 @@ import pytest
 from old_forms import write_asymmetric, write_unsigned
 
 from vitrify.cli.main import call
-from vitrify.pipeline.check import check_file
+from vitrify.pipeline.checking.check import check_file
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.results import CheckResult
 

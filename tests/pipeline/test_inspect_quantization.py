@@ -11,7 +11,7 @@ import schema_models as made
 import vitrify as vt
 from vitrify.ir import DType, Graph, Model, Quantization, Tensor
 from vitrify.ops import Concatenation, FullyConnected, Logistic, Quantize
-from vitrify.pipeline.inspect_quantization import quantization_rows
+from vitrify.pipeline.inspecting.quantization import quantization_rows
 from vitrify.results import QuantizationRow
 from vitrify.tflite import write
 

@@ -13,10 +13,10 @@ import pytest
 
 import vitrify as vt
 from vitrify.core.errors import ModelError
-from vitrify.pipeline.check import check_file
-from vitrify.pipeline.compile import compile_file
+from vitrify.pipeline.checking.check import check_file
+from vitrify.pipeline.compiling.compile import compile_file
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
-from vitrify.pipeline.quantize import quantize_file
+from vitrify.pipeline.quantizing.quantize import quantize_file
 from vitrify.results import RunRecord
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "importers"))

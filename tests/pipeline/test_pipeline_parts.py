@@ -10,10 +10,10 @@ from vitrify.core.errors import ModelError, UsageError
 from vitrify.core.hashing import fingerprint, hash_file, hash_value
 from vitrify.core.progress import TimeLeft, duration
 from vitrify.core.words import bytes_text, counted, decibels, percent
+from vitrify.pipeline.building.run import Memory, open_run
+from vitrify.pipeline.building.sources import hash_model
 from vitrify.pipeline.files import destination, refuse_overlap, staged
 from vitrify.pipeline.options import DataOptions
-from vitrify.pipeline.run import Memory, open_run
-from vitrify.pipeline.sources import hash_model
 from vitrify.results import RunRecord
 
 WORDS = [

@@ -138,7 +138,7 @@ def test_ctrl_c_from_outside_while_children_work(digits: Path, tmp_path: Path) -
 
 
 def test_two_builds_in_one_folder(digits: Path, undisturbed: Path) -> None:
-    code = ("import time; from pathlib import Path; from vitrify.pipeline.run import open_run\n"
+    code = ("import time; from pathlib import Path; from vitrify.pipeline.building.run import open_run\n"
             f"with open_run(Path({str(undisturbed)!r})): print('held', flush=True); time.sleep(60)")
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as holder:
         try:

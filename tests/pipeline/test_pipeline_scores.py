@@ -12,7 +12,7 @@ from vitrify import ops
 from vitrify.core.progress import Silent
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions
-from vitrify.pipeline.scores import FOUND, SIDE, Off, ScoreJudge, scores_of
+from vitrify.pipeline.quantizing.scores import FOUND, SIDE, Off, ScoreJudge, scores_of
 from vitrify.pipeline.steps import calibrate_model, quantize_model
 from vitrify.quant import QuantizeResult, Recipe
 from vitrify.tflite import read, write

@@ -16,10 +16,10 @@ from vitrify.core.findings import Severity
 from vitrify.core.progress import Silent
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions, QuantizeOptions
-from vitrify.pipeline.search import Goal, How, quantize_well, read_goal
-from vitrify.pipeline.search.candidates import Worth
-from vitrify.pipeline.search.kept import checkpoint, resumable
-from vitrify.pipeline.search.narrowing import pruned, shortest
+from vitrify.pipeline.quantizing.search import Goal, How, quantize_well, read_goal
+from vitrify.pipeline.quantizing.search.candidates import Worth
+from vitrify.pipeline.quantizing.search.kept import checkpoint, resumable
+from vitrify.pipeline.quantizing.search.narrowing import pruned, shortest
 from vitrify.pipeline.steps import calibrate_model
 from vitrify.quant import QuantizeResult, Recipe
 from vitrify.quant.recipe import Override, format_recipe, parse_recipe
@@ -147,7 +147,7 @@ def test_stopped_or_in_parallel_the_answer_is_the_same(case: Case, tmp_path: Pat
 
     left = set[str]()
     for place in STOPS:                                                 # stopped again and again, later each time
-        monkeypatch.setattr(f"vitrify.pipeline.search.{place}", stop)
+        monkeypatch.setattr(f"vitrify.pipeline.quantizing.search.{place}", stop)
         with pytest.raises(KeyboardInterrupt):
             case.search(goal, state)
         monkeypatch.undo()

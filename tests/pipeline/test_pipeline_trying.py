@@ -11,8 +11,8 @@ from vitrify import ops
 from vitrify.core.progress import Silent
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions
+from vitrify.pipeline.quantizing.trials import tried
 from vitrify.pipeline.steps import calibrate_model, quantize_model
-from vitrify.pipeline.trying import tried
 from vitrify.quant.recipe import parse_recipe
 from vitrify.runtimes import open as open_runtime
 from vitrify.tflite import read, write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vitrify.pipeline.verdict import sentence
+from vitrify.pipeline.building.verdict import sentence
 from vitrify.results import ComparisonRow, ErrorRow, ModelFacts, RunRecord
 
 

@@ -9,8 +9,8 @@ from vitrify import ops
 from vitrify.core.progress import Silent
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.pipeline.options import DataOptions
+from vitrify.pipeline.quantizing.widening import quantize_enough
 from vitrify.pipeline.steps import calibrate_model
-from vitrify.pipeline.widening import quantize_enough
 from vitrify.quant import QuantizeResult, Recipe
 from vitrify.tflite import read, write
 

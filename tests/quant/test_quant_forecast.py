@@ -13,8 +13,8 @@ import vitrify.ops as ops
 from vitrify.core.findings import Severity
 from vitrify.ir import Model, Tensor
 from vitrify.ops import Activation
-from vitrify.pipeline.forecasting import channels_seen, forecast
 from vitrify.pipeline.options import DataOptions
+from vitrify.pipeline.quantizing.forecasting import channels_seen, forecast
 from vitrify.quant import Recipe, quantize
 from vitrify.quant.forecasting.options import Option, is_asked, ranked
 

@@ -12,8 +12,8 @@ import vitrify as vt
 import vitrify.ops as ops
 from vitrify.core.errors import QualityWarning
 from vitrify.ir import Model
-from vitrify.pipeline.input_ranges import input_ranges
 from vitrify.pipeline.options import DataOptions
+from vitrify.pipeline.quantizing.input_ranges import input_ranges
 from vitrify.quant import Recipe, quantize
 from vitrify.tflite import write
 

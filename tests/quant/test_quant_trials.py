@@ -11,7 +11,7 @@ from quant_graphs import Net, noise, run, sqnr, stored
 import vitrify.ops as ops
 from vitrify.ir import Model
 from vitrify.pipeline.options import DataOptions
-from vitrify.pipeline.widening import quantize_enough
+from vitrify.pipeline.quantizing.widening import quantize_enough
 from vitrify.quant import QuantizeResult, Recipe
 from vitrify.runtimes.litert.calibrate import calibrate_here
 from vitrify.tflite import write

@@ -14,8 +14,8 @@ from vitrify import ops
 from vitrify.cli.main import call
 from vitrify.core.errors import ModelError, UsageError
 from vitrify.ir import DType, Model, Tensor
-from vitrify.pipeline.check import check_file
-from vitrify.pipeline.compile import compile_file
+from vitrify.pipeline.checking.check import check_file
+from vitrify.pipeline.compiling.compile import compile_file
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.tflite import Kind, choose, classify, contents, float_operators, operator_counts, read, transposes, write
 

@@ -35,7 +35,7 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
     """
 
     def work(reporter: Reporter) -> Result:
-        from vitrify.pipeline.build import BuildOptions, build_run
+        from vitrify.pipeline.building.build import BuildOptions, build_run
         from vitrify.report.html import write_report
 
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)

@@ -24,8 +24,8 @@ def check(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
     """
 
     def work(reporter: Reporter) -> Result:
-        from vitrify.pipeline.check import check_file
-        from vitrify.pipeline.check_fix import FixOptions
+        from vitrify.pipeline.checking.check import check_file
+        from vitrify.pipeline.checking.fixing import FixOptions
 
         fixing = FixOptions(wanted=fix, output=output, only=tuple(o.words(fix_only)), seed=seed,
                             approximate=tuple(o.words(approximate)))

@@ -18,8 +18,8 @@ def compile(model: o.IntegerModelArgument, target: o.TargetOption, output: o.Out
     """
 
     def work(reporter: Reporter) -> Result:
-        from vitrify.pipeline.compile import compile_file
-        from vitrify.pipeline.compile_search import SearchOptions
+        from vitrify.pipeline.compiling.compile import compile_file
+        from vitrify.pipeline.compiling.search import SearchOptions
 
         names = tuple(name for given in approximate for name in given.split(",") if name)
         wanted = SearchOptions(wanted=search, seconds=search_seconds, approximate=names)

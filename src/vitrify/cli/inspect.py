@@ -18,7 +18,7 @@ def inspect(file: FileArgument, json: o.JsonOption = False, quiet: o.QuietOption
     """Show inputs, outputs, operators, types and quantization of a file; of a folder, what each model in it is."""
 
     def work(reporter: Reporter) -> Result:
-        from vitrify.pipeline.inspect import inspect_path
+        from vitrify.pipeline.inspecting.inspect import inspect_path
 
         return inspect_path(file)
 

@@ -24,7 +24,7 @@ def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.Output
     """Quantize a model to full-integer TFLite, or refuse and name what stays float."""
 
     def work(reporter: Reporter) -> Result:
-        from vitrify.pipeline.quantize import quantize_file
+        from vitrify.pipeline.quantizing.quantize import quantize_file
 
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
         conversion = o.conversion(shape, dim, value, trust, io_layout, anew)

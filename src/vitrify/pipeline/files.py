@@ -16,7 +16,7 @@ from vitrify.core.findings import Finding
 from vitrify.core.words import shell
 from vitrify.importers import refuse_unknown
 from vitrify.importers.exchange import front_end
-from vitrify.pipeline.sources import external_files
+from vitrify.pipeline.building.sources import external_files
 
 _EFFECTIVE = os.access in os.supports_effective_ids
 

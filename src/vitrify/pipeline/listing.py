@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vitrify.core.errors import UsageError
-from vitrify.pipeline.judging import has_compiler
+from vitrify.pipeline.checking.judging import has_compiler
 from vitrify.results import FactRow, TargetRow, TargetsResult
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vitrify.data.preprocess import Preprocess
     from vitrify.data.samples import Samples
     from vitrify.ir import Interface
-    from vitrify.pipeline.search.goal import Goal
+    from vitrify.pipeline.quantizing.search.goal import Goal
     from vitrify.quant.recipe import Recipe
 
 Layout = Literal["nhwc", "nchw"]
@@ -206,7 +206,7 @@ class QuantizeOptions(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             UsageError: it contradicts itself, or says what there is not.
         """
-        from vitrify.pipeline.search.goal import read_goal
+        from vitrify.pipeline.quantizing.search.goal import read_goal
 
         recipe = self.effective(base)
         return read_goal(recipe.target_quality, recipe.metric, recipe.max_drop if recipe.metric else self.max_drop,

@@ -45,7 +45,7 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
         files, names = [file for file, _ in forms], distinct([model.name for model in models])
         result = _verify(files, names, data, conversion, shown, meter, [f for _, told in forms for f in told])
         if operators:
-            from vitrify.pipeline.analysis import analyze_files
+            from vitrify.pipeline.quantizing.analysis import analyze_files
 
             prepared, _ = as_remembered(data, files, names)
             result.analysis = analyze_files(files[0], files[-1], prepared, conversion, shown, (names[0], names[-1]))

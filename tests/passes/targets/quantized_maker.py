@@ -12,7 +12,7 @@ from vitrify.ir import DType, Graph, Model, Operator, Origin, Quantization, Tens
 from vitrify.ir.graph import Array
 from vitrify.ir.validation import validate
 from vitrify.passes.targets import find
-from vitrify.pipeline.fixing.applying import Applied, apply_fixes
+from vitrify.pipeline.checking.fixes.applying import Applied, apply_fixes
 from vitrify.targets import base as targets
 from vitrify.targets.rules import judge
 

@@ -12,7 +12,7 @@ from quantized_maker import Maker, check_fix, largest_difference, run
 from vitrify import ops
 from vitrify.ir import DType, Model, Quantization
 from vitrify.passes.targets import find
-from vitrify.pipeline.fixing.applying import apply_fixes
+from vitrify.pipeline.checking.fixes.applying import apply_fixes
 from vitrify.targets import base as targets
 
 

@@ -12,7 +12,7 @@ from vitrify import ops, tflite
 from vitrify.backends.vela import check_model
 from vitrify.ir import DType, Model
 from vitrify.passes.targets import find
-from vitrify.pipeline.fixing.applying import apply_fixes
+from vitrify.pipeline.checking.fixes.applying import apply_fixes
 from vitrify.targets import base as targets
 
 

@@ -14,7 +14,7 @@ from vitrify import ops, tflite
 from vitrify.core.errors import UsageError
 from vitrify.ir import DType, Exactness, Graph, Model, Quantization, Tensor
 from vitrify.passes.targets import catalogue, find
-from vitrify.pipeline.fixing import fix_model
+from vitrify.pipeline.checking.fixes import fix_model
 from vitrify.runtimes.litert import LiteRT
 from vitrify.targets.rules import rules_of
 
@@ -305,7 +305,7 @@ def test_what_fails_its_class_is_put_back(monkeypatch: pytest.MonkeyPatch) -> No
     """A fix that says it is exact and is not."""
     import msgspec
 
-    from vitrify.pipeline.fixing import driving
+    from vitrify.pipeline.checking.fixes import driving
 
     liar = msgspec.structs.replace(find(["bilinear-products"])[0], exactness=Exactness.EXACT, largest_lsb=0)
     monkeypatch.setattr(driving, "find", lambda names: (liar,))

@@ -13,7 +13,7 @@ from vitrify import ops
 from vitrify.ir import Model, Tensor
 from vitrify.passes.targets import find
 from vitrify.passes.targets.silu_as_gelu import FACTOR
-from vitrify.pipeline.fixing.applying import apply_fixes
+from vitrify.pipeline.checking.fixes.applying import apply_fixes
 from vitrify.targets import base as targets
 
 

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import cache
 
 from vitrify.core.errors import UsageError
-from vitrify.pipeline.diagnosing import kinds
+from vitrify.pipeline.checking.diagnosing import kinds
 from vitrify.pipeline.explaining.mentions import mentioned, rows_of
 from vitrify.results import ExplainResult, ExplanationRow
 

@@ -1,0 +1,1 @@
+"""`check`: where nodes run on a target, the reasons, what each costs, and the fixes."""

@@ -1,0 +1,1 @@
+"""`compile`: a target's own compiler, and the search for its best settings."""

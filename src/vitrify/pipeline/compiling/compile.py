@@ -1,0 +1,122 @@
+"""`compile`: an int8 TFLite file through the target's own compiler, after LiteRT has taken it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vitrify.core.errors import ModelError
+from vitrify.core.files import temporary_folder
+from vitrify.core.findings import Finding
+from vitrify.core.progress import Reporter, Silent
+from vitrify.core.words import shell
+from vitrify.pipeline.compiling.search import SearchOptions, search
+from vitrify.pipeline.endings import TFLITE, refuse_ending
+from vitrify.pipeline.files import called, destination, existing, refuse_overlap, rename
+from vitrify.pipeline.options import ConvertOptions
+from vitrify.pipeline.quantizing.keeping import brings_scales, write_integers
+from vitrify.pipeline.resources import Meter
+from vitrify.pipeline.rows import coverage_row, estimate_row, memory_row, placement_row
+from vitrify.pipeline.steps import COMPILABLE, import_model, is_tflite, kind_of, prepare_file, refuse_compiled, step
+from vitrify.results import CompileResult, PlacementRow
+
+if TYPE_CHECKING:
+    from vitrify.backends.vela import Compiled
+    from vitrify.ir import Model
+    from vitrify.targets import Target
+
+def compile_file(source: Path, target: str, output: Path | None, reporter: Reporter | None = None,
+                 options: SearchOptions = SearchOptions()) -> CompileResult:
+    """Compile ``source`` for ``target`` and write ``output``.
+
+    Raises:
+        VitrifyError: the file is not int8 TFLite, LiteRT or the compiler refuses it, or it cannot be written.
+    """
+    from vitrify.targets import base as targets
+
+    meter, shown = Meter(), reporter or Silent()
+    chip = targets.load(target)
+    options.check()
+    written = destination(existing(source), output, "_vela.tflite")
+    refuse_overlap({"-o": written}, {"MODEL": source})
+    refuse_ending("-o", output, TFLITE)
+    if brings_scales(source):
+        return _with_own_scales(source, target, written, shown, meter, options)
+    require_integers(source, target)
+    with step(shown, "prepare") as note:
+        findings = prepare_file(source)
+        note.text = "LiteRT takes the file"
+    return _compiled(source, chip, written, shown, meter, options, findings)
+
+
+def _compiled(source: Path, chip: Target, written: Path, reporter: Reporter, meter: Meter, options: SearchOptions,
+              findings: list[Finding]) -> CompileResult:
+    from vitrify.backends.vela import compile_model
+
+    with ExitStack() as stack:
+        file, told = source, chip
+        found = search(source, chip, options, Path(stack.enter_context(temporary_folder())), reporter) \
+            if options.wanted else None
+        if found is not None:
+            file, told = found.file, found.setting.of(chip)
+        with called(file, source), step(reporter, "compile") as note:
+            compiled = compile_model(file, told, written, optimise=None if found is None else found.setting.optimise)
+            note.text = str(compiled.placement)
+    return CompileResult(
+        output=str(written), target=chip.name, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
+        coverage=coverage_row(compiled.placement.coverage), placement=placed(compiled),
+        estimate=estimate_row(compiled.estimate), memory=memory_row(compiled.memory),
+        search=[] if found is None else found.rows, fixes=None if found is None else found.fixes,
+        findings=[*findings, *([] if found is None else found.findings), *compiled.findings])
+
+
+def _with_own_scales(source: Path, target: str, written: Path, reporter: Reporter, meter: Meter,
+                     options: SearchOptions) -> CompileResult:
+    """Compile a quantized model of another format by way of its TFLite form."""
+    with temporary_folder() as folder:
+        between = Path(folder) / f"{source.stem}_int8.tflite"
+        _, findings = write_integers(source, between, ConvertOptions(), reporter)
+        with called(between, source):
+            found = compile_file(between, target, written, reporter, options)
+    found.findings = [*findings, *(rename(f, between, source) for f in found.findings)]
+    found.seconds, found.peak_bytes = meter.seconds, meter.peak_bytes
+    return found
+
+
+def placed(compiled: Compiled) -> PlacementRow:
+    """Turn a compiler's answer into rows, with the cycles of each node."""
+    return placement_row(compiled.placement, [row.cycles for row in compiled.operators])
+
+
+def require_integers(source: Path, target: str, conversion: ConvertOptions = ConvertOptions()) -> None:
+    """Refuse a file whose operators an int8 NPU cannot take.
+
+    Raises:
+        ModelError: it is not TFLite, or computes in float; says what to run first.
+    """
+    from vitrify import tflite
+
+    refuse_compiled(source)
+    if not is_tflite(source):
+        model = import_model(source, conversion)          # refuses what is no model at all
+        raise _refusal(source, model, target, f"{source} is not a TFLite file")
+    model = tflite.read(source)
+    kind = kind_of(model)
+    if kind not in COMPILABLE:
+        raise _refusal(source, model, target, f"{source} is {kind}: its operators compute in float")
+
+
+def _refusal(source: Path, model: Model, target: str, headline: str) -> ModelError:
+    """Say what to run first, and that something is lost where values are rounded to integers already."""
+    from vitrify.quant.engine import refuse_quantized
+
+    why = f"the NPU of {target} computes in integers only"
+    help = f"vitrify quantize {shell(source)} --data FOLDER -o {shell(f'{source.stem}_int8.tflite')}"
+    try:
+        refuse_quantized(model.main)
+    except ModelError:
+        return ModelError.of("model.half-quantized", headline, where=str(source),
+                             why=f"{why}, and some of the file's values are rounded to integers already: the float "
+                             "model that it was made from would give a better one", help=help)
+    return ModelError.of("model.float", headline, where=str(source), why=why, help=help)
