@@ -150,6 +150,21 @@ SearchOption = Annotated[bool, Option(
     "--search", help="Try settings of the compiler and exact rewrites of the model; keep what is estimated fastest.")]
 SearchSecondsOption = Annotated[float | None, Option(
     "--search-seconds", metavar="S", min=0.0, help="About how long to search (default: 60).")]
+SizeOption = Annotated[list[str], Option(
+    "--size", metavar="N[,N]",
+    help="Sizes of the picture: FROM:TO:STEP, N, or HEIGHTxWIDTH (default: the model's own). Repeatable.")]
+PrecisionOption = Annotated[list[str], Option(
+    "--precision", metavar="P[,P]", help="int8, int16x8 or all (default: int8). Repeatable.")]
+MemoryModeOption = Annotated[list[str], Option(
+    "--memory-mode", metavar="M[,M]", help="Vela's memory modes, or all (default: the target's own). Repeatable.")]
+ArenaOption = Annotated[list[str], Option(
+    "--arena", metavar="N[,N]", help="On-chip memory to plan with, such as 384K (default: the target's). Repeatable.")]
+PictureOption = Annotated[str, Option(
+    "--input", metavar="NAME", help="The input whose size changes (default: every picture).")]
+WorkersOption = Annotated[int, Option("--workers", metavar="N", help="Processes at once.")]
+FolderOption = Annotated[Path | None, Option(
+    "-o", "--output", metavar="DIR",
+    help="The folder for the answer, and for what is found on the way (default: named after model and target).")]
 RulesOnlyOption = Annotated[bool, Option(
     "--rules-only", help="Judge by the rules alone: neither LiteRT nor the target's compiler is asked.")]
 EffortOption = Annotated[Effort | None, Option(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from vitrify.report.markup import Html, tag
+from vitrify.report.markup import Html, render, tag
 
 WIDTH, HEIGHT = 960, 220
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 12, 22
@@ -42,6 +42,56 @@ def bars(values: Sequence[Bar], unit: str, limit: float | None = None) -> Html:
         lines.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}", class_="limit"))
     caption = tag("text", f"{unit}, in running order", x=LEFT, y=HEIGHT - 6, class_="axis")
     return tag("svg", lines, marks, caption, viewBox=f"0 0 {WIDTH} {HEIGHT}", class_="chart", role="img")
+
+
+class Curve(NamedTuple):
+    """A line: its label, and points of the name on the axis, the value (None: a gap) and whether it is marked."""
+
+    label: str
+    points: Sequence[tuple[str, float | None, bool]]
+
+
+_INKS = ("#3b6ea5", "#c4622d", "#3d8b5f", "#8a5aa8", "#b03a5b", "#6b6b2f", "#2f8f9d", "#7a4b2a")
+_SHOWN_NAMES = 18
+
+
+def curves(lines: Sequence[Curve], names: Sequence[str], unit: str) -> Html:
+    """Return lines over the same names, with a ring around marked points and a legend below."""
+    known = [value for line in lines for _, value, _ in line.points if value is not None]
+    top = _round_up(max([*known, 1e-9]))
+    step = (WIDTH - LEFT - RIGHT - 20) / max(1, len(names) - 1)
+    base, scale = HEIGHT - BOTTOM, (HEIGHT - TOP - BOTTOM) / top
+    place = {name: LEFT + 10 + index * step for index, name in enumerate(names)}
+    marks = [_curve(line, place, lambda value: base - value * scale, _INKS[number % len(_INKS)], unit)
+             for number, line in enumerate(lines)]
+    grid = [_grid(base - share * top * scale, f"{share * top:.3g}") for share in (0, 0.25, 0.5, 0.75, 1)]
+    every = -(-len(names) // _SHOWN_NAMES) or 1
+    axis = [tag("text", name, x=f"{place[name]:.1f}", y=HEIGHT - 6, class_="axis", text_anchor="middle")
+            for name in names[::every]]
+    legend = [tag("text", line.label, x=LEFT + (number % 3) * 300, y=HEIGHT + 14 + number // 3 * 16, class_="axis",
+                  style=f"fill:{_INKS[number % len(_INKS)]}") for number, line in enumerate(lines)]
+    tall = HEIGHT + 20 + (len(lines) - 1) // 3 * 16
+    return tag("svg", grid, axis, marks, legend, tag("text", unit, x=2, y=TOP, class_="axis"),
+               viewBox=f"0 0 {WIDTH} {tall}", class_="chart", role="img")
+
+
+def _curve(line: Curve, place: dict[str, float], height: Callable[[float], float], ink: str, unit: str) -> Html:
+    drawn: list[Html] = []
+    run: list[str] = []
+    for name, value, marked in [*line.points, ("", None, False)]:
+        if value is None:
+            if len(run) > 1:
+                drawn.append(tag("path", d=f"M{' L'.join(run)}", fill="none", stroke=ink, stroke_width=1.5))
+            run = []
+            continue
+        x, y = place[name], height(value)
+        run.append(f"{x:.1f} {y:.1f}")
+        title = tag("title", f"{line.label}, {name}: {value:.4g} {unit}{', a cliff' if marked else ''}")
+        drawn.append(tag("circle", title, cx=f"{x:.1f}", cy=f"{y:.1f}", r=2.5, fill=ink))
+        if marked:
+            drawn.append(tag("circle", title, cx=f"{x:.1f}", cy=f"{y:.1f}", r=6, fill="none", stroke=ink,
+                             stroke_width=1.5))
+    return Html(render(drawn))
 
 
 def spread(before: Sequence[int], after: Sequence[int], low: float, high: float) -> Html:

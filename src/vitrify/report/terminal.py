@@ -18,6 +18,7 @@ from vitrify.report.analysis_text import show_analysis
 from vitrify.report.check_text import show_check
 from vitrify.report.explain_text import show_explanation, show_targets
 from vitrify.report.search_text import show_search
+from vitrify.report.sweep_text import show_sweep
 from vitrify.results import (
     BuildResult,
     CalibrationFacts,
@@ -33,6 +34,7 @@ from vitrify.results import (
     QuantizeResult,
     RecipesResult,
     Result,
+    SweepResult,
     TargetsResult,
     TensorRow,
     TransposeRow,
@@ -321,6 +323,7 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     ExplainResult: show_explanation,
     TargetsResult: show_targets,
     CompileResult: _compile,
+    SweepResult: show_sweep,
     VerifyResult: _verify,
     BuildResult: _build,
 }

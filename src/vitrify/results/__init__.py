@@ -18,6 +18,7 @@ from vitrify.results.commands import (
     RecipeRow,
     RecipesResult,
     Result,
+    SweepResult,
     TargetsResult,
     VerifyResult,
 )
@@ -48,6 +49,7 @@ from vitrify.results.rows import (
     TrialRow,
     VerdictRow,
 )
+from vitrify.results.sweeping import CellRow, CliffRow
 
 __all__ = [
     "RESULTS",
@@ -57,7 +59,9 @@ __all__ = [
     "BindingRow",
     "BuildResult",
     "CalibrationFacts",
+    "CellRow",
     "CheckResult",
+    "CliffRow",
     "ComparisonRow",
     "CompileResult",
     "ConflictRow",
@@ -93,6 +97,7 @@ __all__ = [
     "RunRecord",
     "ScoreRow",
     "StageRecord",
+    "SweepResult",
     "TargetRow",
     "TargetsResult",
     "TensorRow",

@@ -30,6 +30,7 @@ from vitrify.results.rows import (
     TrialRow,
     VerdictRow,
 )
+from vitrify.results.sweeping import CellRow, CliffRow
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -179,6 +180,26 @@ class CompileResult(Result):
     fixes: FixOutcome | None = None
 
 
+class SweepResult(Result):
+    """What a sweep measured, cell by cell, and the steps where it jumps. ``reused`` cells were there before.
+
+    ``output`` is the folder with the same in ``sweep.json``, and as a page in ``sweep.html``.
+    """
+
+    model: str = ""
+    target: str = ""
+    sizes: list[str] = []
+    precisions: list[str] = []
+    memory_modes: list[str] = []
+    cells: list[CellRow] = []
+    cliffs: list[CliffRow] = []
+    output: str = ""
+    reused: int = 0
+    workers: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
 class VerifyResult(Result):
     """Stage by stage, tensor by tensor: how far the models agree."""
 
@@ -215,6 +236,7 @@ RESULTS: dict[str, type[Result]] = {
     "explain": ExplainResult,
     "targets": TargetsResult,
     "compile": CompileResult,
+    "sweep": SweepResult,
     "verify": VerifyResult,
     "build": BuildResult,
 }

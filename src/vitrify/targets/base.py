@@ -39,7 +39,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A chip: what it is called, which compiler serves its NPU, and its facts by name (units stand in the names).
 
     ``family`` is the package of rules that holds for it, ``core`` the variant among them. ``far_memory`` holds the
-    weights; values live there too, or in on-chip memory (``arena``).
+    weights, unless ``constants`` are near; values live there too, or in on-chip memory (``arena``).
     """
 
     name: str
@@ -51,6 +51,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     core: str
     far_memory: Literal["dram", "flash"] = "dram"
     arena: Literal["near", "far"] = "far"
+    constants: Literal["near", "far"] = "far"
     facts: dict[str, Fact]
 
     @property

@@ -43,8 +43,9 @@ def configuration(target: Target, *, far_bytes_per_s: float | None = None) -> st
                   f"{memory}_write_latency={target.value(f'{prefix}_write_latency_cycles'):.0f}",
                   f"{memory}_max_reads={_MAX_READS[prefix]}",
                   f"{memory}_max_writes={_MAX_WRITES[prefix]}"]
-    lines += [f"[Memory_Mode.{name}]", "const_mem_area=Axi1", f"arena_mem_area={_ARENAS[target.arena]}",
-              "cache_mem_area=Axi0", f"arena_cache_size={target.value('cache_bytes'):.0f}", ""]
+    lines += [f"[Memory_Mode.{name}]", f"const_mem_area={_ARENAS[target.constants]}",
+              f"arena_mem_area={_ARENAS[target.arena]}", "cache_mem_area=Axi0",
+              f"arena_cache_size={target.value('cache_bytes'):.0f}", ""]
     return "\n".join(lines)
 
 

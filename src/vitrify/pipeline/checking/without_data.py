@@ -28,11 +28,12 @@ _ONE = DataOptions(random=True, samples=1)
 
 
 def quantize_on_trial(model: Model, ledger: Ledger, target: Path, conversion: ConvertOptions,
-                      reporter: Reporter) -> tuple[list[LedgerRow], list[Finding], list[Finding]]:
+                      reporter: Reporter,
+                      recipe: Recipe | None = None) -> tuple[list[LedgerRow], list[Finding], list[Finding]]:
     """Quantize an imported float model on one sample of random values and write ``target``; it stays as it is itself.
 
-    Operators without an integer form stay in float, as a recipe may ask for. Returns the ledger, what is worth knowing,
-    and what was refused.
+    Operators without an integer form stay in float, as a recipe may ask for; ``recipe`` takes the place of the quick
+    one in 8 bits. Returns the ledger, what is worth knowing, and what was refused.
 
     Raises:
         VitrifyError: it cannot be quantized at all, or not be written.
@@ -42,7 +43,7 @@ def quantize_on_trial(model: Model, ledger: Ledger, target: Path, conversion: Co
     from vitrify.quant.copying import copy_model
 
     model = copy_model(model)
-    recipe = QuantizeOptions(effort="fast").effective()
+    recipe = recipe or QuantizeOptions(effort="fast").effective()
     with temporary_folder() as folder, shared_child():
         to_integer_forms(model, ledger, steps=recipe.in_steps)
         told = import_findings(model)

@@ -33,6 +33,11 @@ class Kept:
     def __getitem__(self, name: str) -> Any:
         return self._held[name]
 
+    @property
+    def path(self) -> Path | None:
+        """The file."""
+        return self._path
+
     def names(self) -> frozenset[str]:
         """What is held."""
         return frozenset(self._held)

@@ -1,0 +1,1 @@
+"""`sweep`: one model over sizes, precisions and memory modes of a target."""
