@@ -17,7 +17,20 @@ from typing import TYPE_CHECKING, Any
 from vitrify._version import __version__
 
 if TYPE_CHECKING:
-    from vitrify.api import build, check, compile, convert, explain, inspect, load, quantize, run, targets, verify
+    from vitrify.api import (
+        build,
+        check,
+        compile,
+        convert,
+        explain,
+        inspect,
+        load,
+        quantize,
+        run,
+        sweep,
+        targets,
+        verify,
+    )
     from vitrify.core.errors import QualityWarning, VitrifyError
     from vitrify.core.findings import Finding
     from vitrify.data.preprocess import Preprocess
@@ -27,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "Model", "Preprocess", "QualityWarning", "QuantizedModel", "Recipe", "VitrifyError",
            "__version__", "build", "check", "compile", "convert", "explain", "inspect", "load", "quantize", "run",
-           "targets", "verify"]
+           "sweep", "targets", "verify"]
 
 _HOMES = {
     "Finding": "vitrify.core.findings",

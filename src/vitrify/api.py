@@ -44,6 +44,7 @@ from vitrify.results import (
     InspectResult,
     QuantizeResult,
     Result,
+    SweepResult,
     TargetsResult,
     VerifyResult,
 )
@@ -250,6 +251,42 @@ def compile(model: Source, target: str, output: str | Path | None = None, *, sea
     with _file(model) as path:
         written = Path(f"{_stem(model)}_vela.tflite") if output is None else output_of(output)
         return _named(compile_file(path, target, written, options=options), "compile")
+
+
+def sweep(model: str | Path, target: str, output: str | Path | None = None, *, sizes: str | Sequence[str] = (),
+          precisions: str | Sequence[str] = (), memory_modes: str | Sequence[str] = (),
+          arenas: str | Sequence[str] = (), input: str = "", workers: int = 2, data: str | Path | None = None,
+          samples: int | Literal["auto"] | None = None, preprocess: Preprocess | None = None,
+          shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
+          trust: bool = False) -> SweepResult:
+    """Estimate a model over sizes, precisions and memory modes of ``target``, and find where it jumps.
+
+    Args:
+        model: the model's file.
+        target: the chip.
+        output: the folder for the answer, and for what a killed sweep goes on from.
+        sizes: of the picture, such as ``160:640:32`` or ``480x640``; the model's own without any.
+        precisions: ``int8``, ``int16x8`` or ``all``.
+        memory_modes, arenas: of Vela, ``all`` for each mode.
+        input: the input that is the picture, where that is not plain.
+        workers: how many processes at once.
+        data, samples, preprocess: as for ``quantize``; without data the model is quantized on random values.
+        shapes, dims, values, trust: as for ``load``.
+    Raises:
+        VitrifyError: there is no such grid, the file is no model, or its size cannot be changed.
+    """
+    from vitrify.pipeline.sweeping.sweep import SweepOptions, sweep_file
+    from vitrify.report.sweep_page import write_page
+
+    def listed(given: str | Sequence[str]) -> tuple[str, ...]:
+        return (given,) if isinstance(given, str) else tuple(given)
+
+    options = SweepOptions(target=target, sizes=listed(sizes), precisions=listed(precisions),
+                           memory_modes=listed(memory_modes), arenas=listed(arenas), input=input, workers=workers)
+    result = sweep_file(Path(model), None if output is None else path_of(output), options,
+                        data_of(data, samples, False, preprocess), conversion_of(shapes, "nhwc", values, dims, trust))
+    write_page(result)
+    return result
 
 
 def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,

@@ -18,6 +18,7 @@ PROMISED = {
     "explain": "code explanations codes",
     "targets": "name targets",
     "compile": "output placement estimate memory",
+    "sweep": "model target sizes precisions memory_modes cells cliffs output",
     "verify": "stages first_divergence",
     "build": "run artifacts coverage estimate stages",
 }
@@ -32,6 +33,8 @@ PARTS = {
     "Coverage": "nodes macs time",
     "Estimate": "latency_ms low_ms high_ms source",
     "ErrorRow": "tensor sqnr_db cosine max_lsb",
+    "CellRow": "size precision memory_mode problem coverage macs latency_ms near_bytes near_limit_bytes far_bytes",
+    "CliffRow": "kind size_before size_after factor headline recommended",
     "ComparisonRow": "name outputs",
 }
 

@@ -27,6 +27,8 @@ def show_sweep(result: SweepResult, out: Console) -> None:
     out.print(_single(result.cells, cliffs) if len(settings) == 1 else _matrix(result, settings, cliffs))
     if cliffs:
         out.print(f"  {_MARK} a cliff: this size costs more than the step from the size before explains")
+    if any(map(over_limit, result.cells)):
+        out.print("  over: more has to be on the chip than fits; the estimate is of a chip that has room for it")
     for setting in settings:
         if text := recommended(result, setting):
             out.print(f"  {escape(name_of(setting))}: {escape(text)}")

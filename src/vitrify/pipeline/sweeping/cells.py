@@ -198,6 +198,7 @@ def _refused(task: Task, setting: Setting, error: VitrifyError) -> CellRow:
     headline = first.headline
     for aside, name in stems.items():
         headline = headline.replace(aside, name)
+    headline = " ".join(headline.split())
     row.problem, row.code = headline + (f" ({first.where})" if first.where.startswith("node") else ""), first.code
     return row
 

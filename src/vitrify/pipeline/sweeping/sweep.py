@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ from vitrify.results import CellRow, CliffRow, SweepResult
 if TYPE_CHECKING:
     from vitrify.targets import Target
 
+_DIGITS = re.compile(r"[0-9]+")
+_SHAPES = ("onnx.", "shape.", "graph.")
 CELLS, ANSWER = "cells.jsonl", "sweep.json"
 DEFAULT_WORKERS, MOST_WORKERS = 2, 64
 
@@ -164,10 +167,18 @@ def _told(source: Path, cells: Sequence[CellRow], cliffs: Sequence[CliffRow]) ->
     problems: dict[tuple[str, str], list[CellRow]] = {}
     for cell in cells:
         if cell.problem:
-            problems.setdefault((cell.code, cell.problem if cell.code != "shape.mismatch" else ""), []).append(cell)
-    return found + [Finding(
-        code=rows[0].code, severity=Severity.WARNING, where=f"{', '.join(dict.fromkeys(row.size for row in rows))}",
-        headline=f"no figures for {counted(len(rows), 'cell')}: {rows[0].problem}") for rows in problems.values()]
+            problems.setdefault((cell.code, _DIGITS.sub("#", cell.problem)), []).append(cell)
+    return [*found, *map(_problem, problems.values())]
+
+
+def _problem(rows: Sequence[CellRow]) -> Finding:
+    """Tell once of cells that have no figures for one reason, whatever numbers are in it."""
+    first, code = rows[0], rows[0].code
+    return Finding(
+        code=code, severity=Severity.WARNING, where=", ".join(dict.fromkeys(row.size for row in rows)),
+        headline=f"no figures for {counted(len(rows), 'cell')}: {first.problem}",
+        help="" if not code.startswith(_SHAPES) or first.size == str(Size()) else "the graph holds numbers that were "
+             "made for one size: export it with open height and width, or once for each size")
 
 
 def _cliff(source: Path, rows: Sequence[CliffRow]) -> Finding:
