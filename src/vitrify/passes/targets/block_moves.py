@@ -5,10 +5,11 @@ from __future__ import annotations
 from vitrify import ops
 from vitrify.ir import Tensor
 from vitrify.passes.targets.catalogue import fix
+from vitrify.passes.targets.codes import UNSUPPORTED
 from vitrify.passes.targets.place import Place
 
 
-@fix("depth-to-space", ops.DepthToSpace, mends=("ethos-u.unsupported-operator",),
+@fix("depth-to-space", ops.DepthToSpace, mends=UNSUPPORTED,
      says="takes the channels of each row of a block, and joins these rows",
      wins="an operator that the NPU lacks becomes one slice per row of a block")
 def depth_to_space(place: Place) -> Tensor | None:
@@ -31,7 +32,7 @@ def rows_from_channels(place: Place, x: Tensor, high: int, wide: int) -> Tensor:
     return place.reshape(joined, (x.shape[0], x.shape[1] * high, width * wide, part // wide))
 
 
-@fix("space-to-depth", ops.SpaceToDepth, mends=("ethos-u.unsupported-operator",),
+@fix("space-to-depth", ops.SpaceToDepth, mends=UNSUPPORTED,
      says="takes every n-th row of blocks, whose pixels side by side are channels, and joins these channels",
      wins="an operator that the NPU lacks becomes one slice per row of a block")
 def space_to_depth(place: Place) -> Tensor | None:

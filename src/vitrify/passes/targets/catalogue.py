@@ -25,11 +25,11 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """One rewrite.
 
     ``says`` is what it does, in a sentence; ``wins`` what that wins. ``mends`` lists the rules by code; with
-    ``cheaper`` it also runs where no rule is broken. ``largest_lsb`` bounds the error of one place, in steps of its
-    output; None where only a measurement tells. Either ``rewrite`` or ``sweep`` is there. What ``repairs``
-    is for nodes that LiteRT refuses, or computes wrongly: it is measured against the operator's meaning in float.
-    What is ``asked`` for changes what the file takes and gives, so it runs by name only; what
-    ``cuts`` drops outputs, and is proved by those that it makes instead.
+    ``cheaper`` it also runs where no rule is broken, on chips of ``families`` (empty: of all). ``largest_lsb`` bounds
+    the error of one place, in steps of its output; None where only a measurement tells. Either ``rewrite`` or ``sweep``
+    is there. What ``repairs`` is for nodes that LiteRT refuses, or computes wrongly: it is measured against the
+    operator's meaning in float. What is ``asked`` for changes what the file takes and gives, so it runs by name only;
+    what ``cuts`` drops outputs, and is proved by those that it makes instead.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     exactness: Exactness
     largest_lsb: int | None
     cheaper: bool
+    families: tuple[str, ...] = ()
     repairs: bool = False
     asked: bool = False
     cuts: bool = False
@@ -51,17 +52,23 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
         """True when it runs without being asked for by name."""
         return not self.asked and (self.repairs or self.exactness is Exactness.EXACT)
 
+    def is_cheaper_on(self, family: str) -> bool:
+        """True when it runs on chips of that family where no rule is broken."""
+        return self.cheaper and (not self.families or family in self.families)
+
     def starts_at(self, kind: str) -> bool:
         """True when it rewrites nodes of that operator."""
         return kind in self.operators
 
 
+MEASURED = "ethos_u"
+"""The family whose compiler says what is cheaper; where nothing says so, nothing is rewritten for its cost alone."""
 _FIXES: dict[str, Fix] = {}
 _ERRORS = {Exactness.EXACT: 0, Exactness.ROUNDING: 1, Exactness.APPROXIMATE: None}
 
 
 def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Iterable[str] = (),
-        exactness: Exactness = Exactness.EXACT, cheaper: bool = False,
+        exactness: Exactness = Exactness.EXACT, cheaper: bool = False, families: Iterable[str] = (MEASURED,),
         repairs: bool = False, asked: bool = False, cuts: bool = False,
         whole: bool = False) -> Callable[[Function], Function]:
     """Register a function as a fix: a ``Rewrite`` of nodes of ``kinds``, or with ``whole`` a ``Sweep``.
@@ -75,6 +82,7 @@ def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Ite
             raise TypeError(f"there are two fixes '{name}'; the second is in {function.__module__}")
         found: dict[str, object] = {"sweep" if whole else "rewrite": function}
         _FIXES[name] = Fix(name=name, says=says, wins=wins, mends=tuple(mends), exactness=exactness, cheaper=cheaper,
+                           families=tuple(families),
                            operators=tuple(kind.name for kind in kinds), largest_lsb=_ERRORS[exactness],
                            repairs=repairs, asked=asked, cuts=cuts, **found)  # type: ignore[arg-type]
         return function

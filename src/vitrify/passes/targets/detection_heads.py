@@ -10,15 +10,17 @@ import numpy as np
 from vitrify import ops
 from vitrify.ir import Graph, Model, Node, Tensor
 from vitrify.passes.targets.catalogue import fix
+from vitrify.passes.targets.codes import FLOAT, UNSUPPORTED
 
 APPLICATION = "vitrify.application"
 """The file's entry that says what is left to the application."""
 _KINDS = frozenset({"TFLite_Detection_PostProcess", "NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5"})
 
 
-@fix("detection-heads", mends=("ethos-u.unsupported-operator", "ethos-u.float-tensor"), whole=True, asked=True,
-     cuts=True, says="ends the file before it decodes and suppresses boxes; the entry 'vitrify.application' of its "
-     "metadata lists these operators with their options, anchors and thresholds, and the scales of what they take",
+@fix("detection-heads", mends=(*UNSUPPORTED, *FLOAT, "vip8000.custom-operator"), whole=True,
+     asked=True, cuts=True,
+     says="ends the file before it decodes and suppresses boxes; the entry 'vitrify.application' of its metadata lists "
+     "these operators with their options, anchors and thresholds, and the scales of what they take",
      wins="no operator of the CPU behind the NPU; the application chooses among boxes, as it likes")
 def detection_heads(model: Model) -> int:
     """What they take becomes the outputs; other outputs stay."""

@@ -11,10 +11,11 @@ import numpy as np
 from vitrify import ops
 from vitrify.ir import Tensor
 from vitrify.passes.targets.catalogue import fix
+from vitrify.passes.targets.codes import UNSUPPORTED
 from vitrify.passes.targets.place import Place
 
 
-@fix("gathers", ops.Gather, mends=("ethos-u.gather-axis", "ethos-u.unsupported-operator"),
+@fix("gathers", ops.Gather, mends=("ethos-u.gather-axis", *UNSUPPORTED),
      says="takes known indices as slices, one for each run of indices that follow one another",
      wins="an operator that the NPU lacks becomes addressing")
 def gather(place: Place) -> Tensor | None:

@@ -10,9 +10,10 @@ from vitrify.ir import Exactness, Graph, InputBinding, Interface, Model, Node, O
 from vitrify.ir.host import HostConstant, HostProgram, HostStep
 from vitrify.passes.graphs import is_dense, is_pure
 from vitrify.passes.targets.catalogue import fix
+from vitrify.passes.targets.codes import FLOAT, UNSUPPORTED
 
 
-@fix("host-tails", mends=("ethos-u.float-border", "ethos-u.float-tensor", "ethos-u.unsupported-operator"), whole=True,
+@fix("host-tails", mends=(*FLOAT, *UNSUPPORTED), whole=True,
      exactness=Exactness.ROUNDING,
      says="ends the file at its last integers; the float steps behind them are written beside it as a host program, "
      "which `vitrify run` and the generated code run",

@@ -9,6 +9,7 @@ import numpy as np
 from vitrify import ops
 from vitrify.ir import DType, Exactness, Quantization, Tensor
 from vitrify.passes.targets.catalogue import fix
+from vitrify.passes.targets.codes import UNSUPPORTED
 from vitrify.passes.targets.place import Place
 
 _LARGEST = (1 << 15) - 1
@@ -19,7 +20,7 @@ _FEW, _MOST = 32, 1024
 """Values of a row. A table of 16 bits has 256 entries above zero, and a sum of more than a few may lie between two."""
 
 
-@fix("log-softmaxes", ops.LogSoftmax, mends=("ethos-u.unsupported-operator",), exactness=Exactness.ROUNDING,
+@fix("log-softmaxes", ops.LogSoftmax, mends=UNSUPPORTED, exactness=Exactness.ROUNDING,
      says="subtracts the largest value and the logarithm of the sum of the powers, in 16 bits",
      wins="scores that are finished on the NPU")
 def log_softmax(place: Place) -> Tensor | None:

@@ -34,6 +34,7 @@ class Place:
         self.fix = fix
         self.limits = dict(limits or {})
         self.made: list[Node] = []
+        self.declined = ""
 
     @property
     def x(self) -> Tensor:
@@ -50,6 +51,10 @@ class Place:
         """True when all shapes are known and nothing is empty."""
         tensors = [t for t in (*self.node.inputs, *self.node.outputs) if t is not None]
         return all(t.size > 0 and all(extent > 0 for extent in t.shape) for t in tensors if t.shape)
+
+    def decline(self, why: str) -> None:
+        """Say why the fix leaves this node as it is, where that is worth telling."""
+        self.declined = why
 
     def ints(self, index: int) -> tuple[int, ...] | None:
         """The values of a constant input, None where it is computed or left out."""

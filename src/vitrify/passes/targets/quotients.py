@@ -8,13 +8,14 @@ from vitrify import ops
 from vitrify.ir import Exactness, Quantization, Tensor
 from vitrify.passes.graphs import is_dense
 from vitrify.passes.targets.catalogue import fix
+from vitrify.passes.targets.codes import UNSUPPORTED
 from vitrify.passes.targets.place import Place
 
 _STEPS = 64
 """How many steps the inverse is: any number does, as the scale takes it out again."""
 
 
-@fix("constant-quotients", ops.Div, mends=("ethos-u.unsupported-operator",), exactness=Exactness.ROUNDING,
+@fix("constant-quotients", ops.Div, mends=UNSUPPORTED, exactness=Exactness.ROUNDING,
      says="multiplies by the inverse of a constant divisor whose elements are all the same",
      wins="the NPU multiplies, and does not divide")
 def quotient(place: Place) -> Tensor | None:

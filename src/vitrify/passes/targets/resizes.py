@@ -16,7 +16,7 @@ from vitrify.passes.targets.place import Place
 _LARGEST = 127
 
 
-@fix("resizes", ops.ResizeNearestNeighbor, ops.ResizeBilinear, mends=("ethos-u.resize-factor",),
+@fix("resizes", ops.ResizeNearestNeighbor, ops.ResizeBilinear, mends=("ethos-u.resize-factor", "neutron.resize-factor"),
      says="repeats rows and columns by joining them with themselves, or chooses them by slices; a resize that keeps "
      "the size is left out",
      wins="a resize by a factor other than 2, 4 or 8, or by two factors, that would be left to the CPU")
@@ -30,12 +30,12 @@ def resizes(place: Place) -> Tensor | None:
     if not isinstance(op, ops.ResizeNearestNeighbor):
         return None
     for axis in (1, 2):
-        x = _chosen(place, x, axis, _nearest(op, x.shape[axis], place.output.shape[axis]))
+        x = _chosen(place, x, axis, nearest(op, x.shape[axis], place.output.shape[axis]))
     return x
 
 
-def _nearest(op: ops.ResizeNearestNeighbor, before: int, after: int) -> list[int]:
-    """The row that each row of the output is."""
+def nearest(op: ops.ResizeNearestNeighbor, before: int, after: int) -> list[int]:
+    """Return the row that each row of the output is."""
     rows = np.arange(before, dtype=np.float32).reshape(1, before, 1, 1)
     (found,) = op.evaluate([rows, np.array([after, 1], np.int32)])
     return [int(value) for value in found.reshape(-1)]
@@ -56,8 +56,8 @@ def repeat(place: Place, x: Tensor, axis: int, times: int) -> Tensor:
     return place.reshape(joined, (*x.shape[:axis], x.shape[axis] * times, *x.shape[axis + 1:]))
 
 
-@fix("bilinear-products", ops.ResizeBilinear, mends=("ethos-u.resize-factor", "ethos-u.resize-power"),
-     exactness=Exactness.APPROXIMATE,
+@fix("bilinear-products", ops.ResizeBilinear,
+     mends=("ethos-u.resize-factor", "ethos-u.resize-power", "neutron.resize-factor"), exactness=Exactness.APPROXIMATE,
      says="interpolates along height, then along width, by products with constant 8-bit weights",
      wins="a resize that would be left to the CPU, two crossings of a large tensor, for up to two steps of error")
 def bilinear(place: Place) -> Tensor | None:

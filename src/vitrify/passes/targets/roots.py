@@ -9,12 +9,13 @@ import numpy as np
 from vitrify import ops
 from vitrify.ir import DType, Exactness, Quantization, Tensor
 from vitrify.passes.targets.catalogue import fix
+from vitrify.passes.targets.codes import UNSUPPORTED
 from vitrify.passes.targets.place import Place
 
 _LARGEST = (1 << 15) - 1
 
 
-@fix("square-roots", ops.Sqrt, mends=("ethos-u.unsupported-operator",), exactness=Exactness.APPROXIMATE,
+@fix("square-roots", ops.Sqrt, mends=UNSUPPORTED, exactness=Exactness.APPROXIMATE,
      says="multiplies by the inverse root, in 16 bits",
      wins="the NPU has tables of RSQRT, and none of SQRT")
 def square_root(place: Place) -> Tensor | None:
@@ -33,7 +34,7 @@ def _wide(scale: float) -> Tensor:
     return Tensor("", DType.INT16, (), quantization=Quantization.per_tensor(scale))
 
 
-@fix("unit-lengths", ops.L2Normalization, mends=("ethos-u.unsupported-operator",), exactness=Exactness.APPROXIMATE,
+@fix("unit-lengths", ops.L2Normalization, mends=UNSUPPORTED, exactness=Exactness.APPROXIMATE,
      says="multiplies by the inverse root of the sum of the squares, in 16 bits",
      wins="an embedding that is finished on the NPU")
 def unit_length(place: Place) -> Tensor | None:

@@ -9,7 +9,8 @@ from vitrify.passes.targets.place import Place
 
 
 @fix("equal-scales", ops.Maximum, ops.Minimum, ops.MaxPool2D,
-     mends=("ethos-u.unequal-scales",), cheaper=True, exactness=Exactness.APPROXIMATE, repairs=True,
+     mends=("ethos-u.unequal-scales", "neutron.unequal-scales"), cheaper=True, families=(),
+     exactness=Exactness.APPROXIMATE, repairs=True,
      says="rescales inputs to the output's scale before they are compared",
      wins="what is compared are real values: LiteRT refuses such a pool, and compares the stored integers of others")
 def equal(place: Place) -> Tensor | None:

@@ -8,9 +8,11 @@ from vitrify.passes.targets.catalogue import fix
 from vitrify.passes.targets.place import Place
 
 _ROWS = 1 << 16
+"""Rows that an Ethos-U takes; other families say in their limits how many rows and elements a SOFTMAX may have."""
 
 
-@fix("softmax-tiles", ops.Softmax, mends=("ethos-u.softmax-size",), says="takes at most 65536 rows at a time",
+@fix("softmax-tiles", ops.Softmax, mends=("ethos-u.softmax-size", "neutron.softmax-size"),
+     says="takes as many rows at a time as the NPU counts",
      wins="nothing is left to the CPU")
 def softmax(place: Place) -> Tensor | None:
     """Rows are independent."""
@@ -18,7 +20,10 @@ def softmax(place: Place) -> Tensor | None:
     if not x.shape or not place.is_static:
         return None
     rows, depth = x.size // x.shape[-1], x.shape[-1]
-    parts = place.count(-(-rows // _ROWS))
+    most = min(place.limits.get("softmax_rows", _ROWS), place.limits.get("softmax_elements", x.size) // depth)
+    if most < 1 or rows <= most:
+        return None
+    parts = place.count(-(-rows // most))
     while rows % parts:
         parts = place.count(parts + 1)
     flat = place.reshape(x, (parts, 1, rows // parts, depth))

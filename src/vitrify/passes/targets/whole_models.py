@@ -10,6 +10,7 @@ from vitrify.passes.cleanup.folding import FoldConstants
 from vitrify.passes.quantized.boundary import StepsAtBoundary
 from vitrify.passes.reshaping.reshapes import StaticReshape
 from vitrify.passes.targets.catalogue import fix
+from vitrify.passes.targets.codes import FLOAT, UNSUPPORTED
 
 _STATED = "tensors"
 
@@ -28,8 +29,8 @@ def static_shapes(model: Model) -> int:
     return changed
 
 
-@fix("constant-shapes", mends=("ethos-u.unsupported-operator", "ethos-u.element-width", "ethos-u.missing-scale",
-                               "ethos-u.parameter-variable"), whole=True,
+@fix("constant-shapes", mends=(*UNSUPPORTED, "ethos-u.element-width", "ethos-u.missing-scale",
+                               "ethos-u.parameter-variable", "neutron.data-type"), whole=True,
      says="computes shapes, and what follows from them, now", wins="SHAPE, STRIDED_SLICE and PACK of shapes vanish")
 def constant_shapes(model: Model) -> int:
     """SHAPE is known where shapes are static."""
@@ -46,7 +47,7 @@ def constant_shapes(model: Model) -> int:
     return found + runner.apply(DeadCode()) if found else 0
 
 
-@fix("integer-ends", mends=("ethos-u.float-border", "ethos-u.float-tensor", "ethos-u.unsupported-operator"), whole=True,
+@fix("integer-ends", mends=(*FLOAT, *UNSUPPORTED), whole=True,
      says="takes integers in and gives integers out; who runs the model scales them, as the file says",
      wins="a QUANTIZE and a DEQUANTIZE on the CPU, and four times the bytes that cross")
 def integer_ends(model: Model) -> int:

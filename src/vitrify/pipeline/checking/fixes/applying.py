@@ -15,7 +15,7 @@ from vitrify.passes.targets import Fix, Place, TooManyPartsError
 from vitrify.pipeline.checking.fixes.state import State
 from vitrify.targets import Target
 from vitrify.targets.placement import Reason
-from vitrify.targets.rules import reasons
+from vitrify.targets.rules import reasons, rules_of
 from vitrify.targets.rules.judging import limits
 
 ROUNDS = 4
@@ -48,12 +48,15 @@ class Applied(msgspec.Struct, kw_only=True):
         return self.fix.name, self.node
 
 
-def apply_fixes(model: Model, target: Target, fixes: Sequence[Fix], excluded: Container[Key] = ()) -> list[Applied]:
+def apply_fixes(model: Model, target: Target, fixes: Sequence[Fix], excluded: Container[Key] = (),
+                declined: dict[Key, str] | None = None) -> list[Applied]:
     """Rewrite the main graph of ``model`` in place; returns the places.
 
-    ``excluded`` are places to leave alone. A place inside what another made has that one's node as ``within``.
+    ``excluded`` are places to leave alone. A place inside what another made has that one's node as ``within``. What a
+    fix leaves as it is, and says why, goes to ``declined``.
     """
     graph, done = model.main, list[Applied]()
+    fixes = serving(fixes, target)
     for one in fixes:
         if one.sweep is not None and (one.name, "") not in excluded:
             done += _swept(model, one, target)
@@ -70,10 +73,10 @@ def apply_fixes(model: Model, target: Target, fixes: Sequence[Fix], excluded: Co
                 if node.graph is not graph or key in tried or (one.name, roots.get(node.name, node.name)) in excluded:
                     continue
                 codes = tuple(r.code for r in broken.get(node, ()))
-                if not one.cheaper and not set(codes) & set(one.mends):
+                if not one.is_cheaper_on(target.family) and not set(codes) & set(one.mends):
                     continue
                 tried.add(key)
-                made = _rewritten(graph, node, one, target, variant, tables, codes, roots)
+                made = _rewritten(graph, node, one, target, variant, tables, codes, roots, declined)
                 if made is not None:
                     fresh.append(made)
                     break
@@ -81,6 +84,12 @@ def apply_fixes(model: Model, target: Target, fixes: Sequence[Fix], excluded: Co
         if not fresh:
             break
     return done
+
+
+def serving(fixes: Sequence[Fix], target: Target) -> list[Fix]:
+    """Return the fixes that are there for a target: they mend a rule of its family, or make something cheaper on it."""
+    codes = {rule.code for rule in rules_of(target.family)}
+    return [one for one in fixes if one.is_cheaper_on(target.family) or codes & set(one.mends)]
 
 
 def _by_operator(fixes: Sequence[Fix]) -> dict[str, list[Fix]]:
@@ -104,7 +113,8 @@ def _swept(model: Model, one: Fix, target: Target) -> list[Applied]:
 
 
 def _rewritten(graph: Graph, node: Node, one: Fix, target: Target, variant: Mapping[str, int],
-               tables: Mapping[str, Sequence[Fix]], codes: tuple[str, ...], roots: dict[str, str]) -> Applied | None:
+               tables: Mapping[str, Sequence[Fix]], codes: tuple[str, ...], roots: dict[str, str],
+               declined: dict[Key, str] | None) -> Applied | None:
     """Rewrite one node if what comes of it is better."""
     assert one.rewrite is not None
     place, origin = Place(graph, node, one.name, variant), str(node.origin)
@@ -112,6 +122,8 @@ def _rewritten(graph: Graph, node: Node, one: Fix, target: Target, variant: Mapp
         results = one.rewrite(place)
     except (TooManyPartsError, VitrifyError):
         results = None
+    if place.declined and declined is not None:
+        declined[one.name, node.name] = place.declined
     given = [results] if results is not None and not isinstance(results, Sequence) else list(results or ())
     fits = len(given) == len(node.outputs) and all(
         new.shape == old.shape and new.dtype is old.dtype for new, old in zip(given, node.outputs, strict=True))

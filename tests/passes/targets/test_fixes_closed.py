@@ -1,0 +1,189 @@
+"""Fixes for chips whose compilers are closed, by rules made up for the test: exact ones to the bit, in LiteRT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from doubles import Refuses, double
+from quantized_maker import Maker, check_fix, given, largest_difference, run
+
+from vitrify import ops
+from vitrify.ir import DType, Model, Node, Quantization
+from vitrify.passes.targets import find
+from vitrify.pipeline.checking.fixes.applying import apply_fixes
+from vitrify.targets.rules import place
+
+
+def nearest(size: tuple[int, int], centres: bool = True, before: tuple[int, int] = (8, 8)) -> Model:
+    m = Maker()
+    op = ops.ResizeNearestNeighbor(half_pixel_centers=centres)
+    return m.model(m.op(op, m.input(1, *before, 3), m.ints(*size)))
+
+
+def pack(axis: int, *shape: int, dtype: DType = DType.INT8) -> Model:
+    m = Maker(dtype)
+    x, y = (m.op(ops.Relu(), m.input(*shape)) for _ in range(2))
+    return m.model(m.op(ops.Relu(), m.op(ops.Pack(values_count=2, axis=axis), x, y)))
+
+
+def unpack(axis: int, *shape: int) -> Model:
+    m = Maker()
+    return m.model(*m.outs(ops.Unpack(num=shape[axis], axis=axis), m.input(*shape)))
+
+
+def softmax(*shape: int) -> Model:
+    m = Maker()
+    return m.model(m.op(ops.Softmax(beta=1.0), m.input(*shape), scale=1 / 256, zero=-128))
+
+
+def conv(channels: int, out: int, kernel: int = 3) -> Model:
+    m = Maker()
+    x = m.input(1, 6, 6, channels)
+    op = ops.Conv2D(padding=ops.Padding.SAME, stride_h=1, stride_w=1)
+    return m.model(m.op(op, x, *m.weights(out, kernel, kernel, channels, x=x)))
+
+
+def depthwise(channels: int) -> Model:
+    m = Maker()
+    x = m.input(1, 6, 6, channels)
+    op = ops.DepthwiseConv2D(padding=ops.Padding.SAME, stride_h=1, stride_w=1, depth_multiplier=1)
+    return m.model(m.op(op, x, *m.weights(1, 3, 3, channels, axis=3, x=x)))
+
+
+def half(node: Node) -> bool:
+    return bool(getattr(node.op, "half_pixel_centers", False))
+
+
+def of(*kinds: str) -> Refuses:
+    return lambda node: node.op.kind in kinds
+
+
+def odd_channels(node: Node) -> bool:
+    return node.op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and any(
+        t.shape[-1] % 16 for t in (node.input(0), node.output))
+
+
+def many_rows(node: Node) -> bool:
+    return node.op.kind == "SOFTMAX" and node.output.size // node.output.shape[-1] > 100
+
+
+def unequal(node: Node) -> bool:
+    scales = [t.quantization for t in (*node.inputs, *node.outputs) if t is not None and t.quantization is not None
+              and t.data is None]
+    return node.op.kind != "QUANTIZE" and any(scale != scales[0] for scale in scales)
+
+
+EXACT: dict[str, tuple[str, str, Refuses, Callable[[], Model]]] = {
+    "half_pixels_2": ("half-pixels", "vip8000.half-pixel", half, lambda: nearest((16, 16))),
+    "half_pixels_3_by_5": ("half-pixels", "vip8000.half-pixel", half, lambda: nearest((24, 40))),
+    "half_pixels_same": ("half-pixels", "vip8000.half-pixel", half, lambda: nearest((8, 8))),
+    "pack_first": ("packs", "vip8000.no-pack", of("PACK"), lambda: pack(0, 1, 4, 6)),
+    "pack_last": ("packs", "vip8000.no-pack", of("PACK"), lambda: pack(-1, 1, 4, 6)),
+    "pack_middle": ("packs", "vip8000.no-pack", of("PACK"), lambda: pack(1, 1, 4, 6)),
+    "pack_uint8": ("packs", "vip8000.no-pack", of("PACK"), lambda: pack(2, 1, 4, 6, dtype=DType.UINT8)),
+    "unpack": ("unpacks", "vip8000.no-pack", of("UNPACK"), lambda: unpack(1, 1, 3, 6)),
+    "softmax_rows": ("softmax-tiles", "neutron.softmax-size", many_rows, lambda: softmax(1, 15, 20, 7)),
+    "conv_out": ("padded-channels", "neutron.channels-multiple", odd_channels, lambda: conv(16, 10)),
+    "conv_in": ("padded-channels", "neutron.channels-multiple", odd_channels, lambda: conv(3, 32)),
+    "conv_both": ("padded-channels", "neutron.channels-multiple", odd_channels, lambda: conv(5, 7, 1)),
+    "depthwise": ("padded-channels", "neutron.channels-multiple", odd_channels, lambda: depthwise(10)),
+}
+LIMITS = {"softmax_rows": 100, "softmax_elements": 10_000, "channels_multiple": 16}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fix, code, refuses, build = EXACT[name]
+    chip = double(monkeypatch, f"exact_{name}", {code: refuses}, LIMITS)
+    assert place(build().main, chip).coverage.nodes < 1
+    check_fix(build, fix, tmp_path, target=chip.name)
+
+
+def test_both_flags_give_the_same_bytes_for_whole_factors_only(tmp_path: Path) -> None:
+    """What the fix says of the kernel: it does not matter for 8 to 16, and it does for 8 to 20."""
+    same = {}
+    for size in (16, 20):
+        batches = given(nearest((size, size)))
+        with_flag, without = (run(nearest((size, size), centres), tmp_path / "m.tflite", batches)
+                              for centres in (True, False))
+        same[size] = largest_difference(with_flag, without) == 0
+    assert same == {16: True, 20: False}
+
+
+def test_another_factor_is_left_and_the_reason_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = double(monkeypatch, "declined", {"vip8000.half-pixel": half})
+    model, declined = nearest((20, 20)), dict[tuple[str, str], str]()
+    assert apply_fixes(model, chip, find(["half-pixels"]), declined=declined) == []
+    (why,) = declined.values()
+    assert "8 rows become 20, 2.5 times as many" in why
+    assert half(model.main.nodes[0])
+
+
+def test_one_partition_instead_of_three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    chip = double(monkeypatch, "no_pack", {"vip8000.no-pack": of("PACK")})
+    model = pack(1, 1, 4, 6)
+    assert len(place(model.main, chip).partitions) == 3
+    model, _ = check_fix(lambda: pack(1, 1, 4, 6), "packs", tmp_path, target=chip.name)
+    assert len(place(model.main, chip).partitions) == 1
+
+
+def concat() -> Model:
+    m = Maker(DType.UINT8)
+    return m.model(m.op(ops.Concatenation(axis=3), m.input(1, 4, 4, 3, scale=0.04, zero=120), m.input(1, 4, 4, 5)))
+
+
+def mean() -> Model:
+    m = Maker()
+    return m.model(m.op(ops.Mean(keep_dims=True), m.input(1, 6, 6, 8, scale=0.08, zero=3), m.ints(1, 2)))
+
+
+def matmul() -> Model:
+    m = Maker()
+    return m.model(m.op(ops.BatchMatMul(), m.input(1, 6, 8), m.input(1, 8, 5, scale=0.03, zero=20), scale=0.3, zero=4))
+
+
+def zero_points(node: Node) -> bool:
+    return node.op.kind == "BATCH_MATMUL" and any(
+        t.quantization is not None and int(t.quantization.zero_point[0]) for t in (node.input(0), node.input(1)))
+
+
+CLOSE: dict[str, tuple[str, str, Refuses, Callable[[], Model], int]] = {
+    "concat": ("joined-scales", "neutron.unequal-scales", unequal, concat, 1),
+    "mean": ("rescaled-results", "neutron.unequal-scales", unequal, mean, 1),
+    "matmul": ("symmetric-matmuls", "neutron.matmul-zero-point", zero_points, matmul, 4),
+}
+
+
+@pytest.mark.parametrize("name", CLOSE)
+def test_close(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fix, code, refuses, build, most = CLOSE[name]
+    chip = double(monkeypatch, f"close_{name}", {code: refuses})
+    model, _ = check_fix(build, fix, tmp_path, target=chip.name, most=most)
+    assert model.main.count(ops.Quantize)
+
+
+def test_a_move_between_scales_means_what_the_scales_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LiteRT copies the stored integers; the fix gives the real values in the other scale."""
+    chip = double(monkeypatch, "moves", {"neutron.unequal-scales": unequal})
+    m = Maker()
+    model = m.model(m.op(ops.Reshape(new_shape=(1, 24)), m.input(1, 4, 6, scale=0.1, zero=3), m.ints(1, 24), scale=0.2))
+    batches = given(model)
+    assert apply_fixes(model, chip, find(["rescaled-moves"]))
+    (found,) = run(model, tmp_path / "after.tflite", batches[:1])
+    x = model.main.inputs[0].quantization
+    y = model.main.outputs[0].quantization
+    assert isinstance(x, Quantization)
+    assert isinstance(y, Quantization)
+    wanted = np.clip(x.dequantize(batches[0][0]).reshape(1, 24), *y.dequantize(np.array([-128, 127], np.int8)))
+    assert np.abs(y.dequantize(found[0]) - wanted).max() <= 0.51 * 0.2
+
+
+def test_nothing_is_rewritten_for_its_cost_where_no_compiler_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = Maker()
+    x = m.input(1, 32, 32, 3)
+    model = m.model(m.op(ops.Conv2D(padding=ops.Padding.VALID, stride_h=8, stride_w=8), x, *m.weights(8, 8, 8, 3, x=x)))
+    chip = double(monkeypatch, "no_costs", {"neutron.resize-factor": of()})
+    assert apply_fixes(model, chip, find(["long-strides"])) == []
