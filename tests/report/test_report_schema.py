@@ -14,7 +14,8 @@ PROMISED = {
     "convert": "output seconds peak_bytes operators float_operators transposes ledger",
     "quantize": "output seconds peak_bytes operators float_operators transposes ledger",
     "recipes": "name recipes",
-    "check": "target kind form judges coverage as_it_is diagnoses verdicts partitions ledger estimate output fixes",
+    "check": "target kind form judges coverage as_it_is diagnoses verdicts partitions ledger estimate output fixes "
+             "contract",
     "explain": "code explanations codes",
     "targets": "name targets",
     "compile": "output placement estimate memory",

@@ -18,6 +18,7 @@ REASONS_SHOWN = 12
 PARTITIONS_SHOWN = 8
 NAMES_SHOWN = 3
 KINDS_SHOWN = 4
+CONTRACT_SHOWN = 6
 _FEW_MACS = 0.0005
 
 
@@ -40,6 +41,7 @@ def show_check(result: CheckResult, out: Console, show_finding: Callable[[Findin
     _partitions(result.partitions, out)
     if result.estimate is not None:
         show_estimate(result.estimate, out)
+    _contract(result, out)
     told = {row.code for row in result.diagnoses} | {group.rule.code for group in groups}
     for finding in result.findings:
         if finding.code not in told and finding.help not in {row.command for row in result.diagnoses if row.command}:
@@ -50,6 +52,21 @@ def show_check(result: CheckResult, out: Console, show_finding: Callable[[Findin
                                    if any("--data FOLDER" in command for command in commands) else ""))
         for command in commands:
             out.print(f"  [bold]{escape(command)}[/]")
+
+
+def _contract(result: CheckResult, out: Console) -> None:
+    """How real values become what the file takes, and back; of a file that is there, not of one made for the check."""
+    if result.form not in ("as it is", "fixed"):
+        return
+    rows = [row for row in result.contract if row.python]
+    for row in rows[:CONTRACT_SHOWN]:
+        out.print(f"{row.role} [bold]{escape(row.tensor)}[/]{f': {escape(row.cast)}' if row.cast else ''}")
+        for label, line in (("Python", row.python), ("C", row.c)):
+            out.print(f"   [dim]{label:>6}:[/] {escape(line)}")
+    if any(row.cast for row in rows):
+        out.print("   [dim]to take and give the other 8-bit type: --fix --approximate unsigned-ends, or signed-ends[/]")
+    if len(rows) > CONTRACT_SHOWN:
+        out.print(f"... and {len(rows) - CONTRACT_SHOWN} more inputs and outputs; --json lists all")
 
 
 def _shares(result: CheckResult, out: Console) -> None:

@@ -142,7 +142,7 @@ def _quantization(rows: Sequence[QuantizationRow], out: Console) -> None:
     for row in told[:LONG_LIST]:
         color = "yellow" if row.verdict != "usual" else "green"
         out.print(f"  [{color}]{row.verdict}[/] {row.role} [bold]{escape(row.tensor)}[/]: {escape(row.text)}")
-        for label, line in (("Python", row.python), ("C", row.c)):
+        for label, line in (("Python", row.python), ("C", row.c), ("cast", "" if "cast" in row.text else row.cast)):
             if line:
                 out.print(f"      [dim]{label}:[/] {escape(line)}")
     if len(told) > LONG_LIST:

@@ -121,7 +121,7 @@ class CheckResult(Result):
     ``kind`` is that of the file, ``form`` what was judged: ``as it is``, ``quantized`` with the samples given,
     ``quantized on random values`` (where nodes run does not depend on the values), ``fixed`` or ``compiled``.
     ``as_it_is`` are the shares of the file before that, ``judges`` who gave the verdicts. ``output`` is the file that
-    fixing wrote, ``fixes`` what it did.
+    fixing wrote, ``fixes`` what it did. ``contract`` says how real values become what the judged file takes, and back.
     """
 
     target: str = ""
@@ -137,6 +137,7 @@ class CheckResult(Result):
     estimate: Estimate | None = None
     output: str = ""
     fixes: FixOutcome | None = None
+    contract: list[QuantizationRow] = []
 
     def __str__(self) -> str:
         share = "unknown" if self.coverage.nodes is None else f"{self.coverage.nodes:.1%}"

@@ -277,7 +277,8 @@ class QuantizationRow(msgspec.Struct, kw_only=True):
 
     ``role``: input, output, constant, tensor, or joined (what enters another tensor's scale). ``verdict``: usual, dead
     (it holds nothing but 0), saturated (values pile up at an end), squeezed (it is left with few levels) or coarse.
-    ``python`` and ``c`` turn real values ``x`` to integers ``q`` of an input, and back for an output.
+    ``python`` and ``c`` turn real values ``x`` to integers ``q`` of an input, and back for an output. ``cast`` says
+    what goes wrong where bytes are given to an input, or taken from an output, by a cast alone.
     """
 
     tensor: str
@@ -286,6 +287,7 @@ class QuantizationRow(msgspec.Struct, kw_only=True):
     text: str = ""
     python: str = ""
     c: str = ""
+    cast: str = ""
 
 
 class GrowthRow(msgspec.Struct, kw_only=True):

@@ -20,6 +20,7 @@ from vitrify.pipeline.checking.judging import Judged, judge_file, judge_model
 from vitrify.pipeline.checking.without_data import quantize_on_trial, refused_anew
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import called, existing, rename
+from vitrify.pipeline.inspecting.quantization import contract_rows
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.quantizing.keeping import UNUSED, brings_scales, write_integers
 from vitrify.pipeline.quantizing.quantize import quantize_to
@@ -238,7 +239,8 @@ def _answer(judged: Judged, kind: str, diagnoses: list[DiagnosisRow], told: list
         ok=all(f.severity is not Severity.ERROR for f in found), target=judged.placement.target, kind=kind,
         judges=judged.judges, findings=found, coverage=coverage_row(judged.placement.coverage), diagnoses=diagnoses,
         verdicts=rows.verdicts, partitions=rows.partitions, ledger=ledger,
-        estimate=estimate_row(judged.estimate) if judged.estimate is not None else None)
+        estimate=estimate_row(judged.estimate) if judged.estimate is not None else None,
+        contract=contract_rows(judged.model))
 
 
 def _finding(row: DiagnosisRow, is_source: bool, errors: set[str]) -> Finding:

@@ -30,13 +30,18 @@ FIXED: dict[type[Any], str] = {
 def quantization_rows(model: Model) -> list[QuantizationRow]:
     """Explain every quantized tensor of a model: inputs and outputs first, then what is in trouble, then the rest."""
     graph = model.main
-    ends = [*((t, "input") for t in graph.inputs), *((t, "output") for t in graph.outputs)]
-    rows = [_row(tensor, role) for tensor, role in ends if _has_steps(tensor)]
-    known = {tensor for tensor, _ in ends}
+    rows, known = contract_rows(model), {*graph.inputs, *graph.outputs}
     inner = [_row(t, "constant" if t.is_constant else "tensor") for t in graph.tensors()
              if _has_steps(t) and t not in known and t.dtype.bits <= 16]
     rows += sorted([*inner, *_squeezed(graph)], key=lambda row: row.verdict == "usual")
     return rows
+
+
+def contract_rows(model: Model) -> list[QuantizationRow]:
+    """Explain what a model takes and gives in integers, with the lines of code that convert real values."""
+    graph = model.main
+    ends = [*((t, "input") for t in graph.inputs), *((t, "output") for t in graph.outputs)]
+    return [_row(tensor, role) for tensor, role in ends if _has_steps(tensor)]
 
 
 def _has_steps(tensor: Tensor) -> bool:
@@ -48,10 +53,10 @@ def _has_steps(tensor: Tensor) -> bool:
 def _row(tensor: Tensor, role: str) -> QuantizationRow:
     verdict, problem = _constant_verdict(tensor) if tensor.is_constant else _verdict(tensor)
     text = f"{_interval(tensor)}{'; ' + problem if problem else ''}{_bytes(tensor) if role == 'input' else ''}"
-    python = c = ""
+    python = c = cast = ""
     if role in ("input", "output") and tensor.quantization is not None and tensor.quantization.scale.size == 1:
-        python, c = _python(tensor, role), _c(tensor, role)
-    return QuantizationRow(tensor=tensor.name, role=role, verdict=verdict, text=text, python=python, c=c)
+        python, c, cast = _python(tensor, role), _c(tensor, role), _wrong_cast(tensor, role)
+    return QuantizationRow(tensor=tensor.name, role=role, verdict=verdict, text=text, python=python, c=c, cast=cast)
 
 
 def _bytes(tensor: Tensor) -> str:
@@ -70,6 +75,17 @@ def _bytes(tensor: Tensor) -> str:
 def _cast(tensor: Tensor) -> str:
     return "; casting bytes to int8 is wrong: 200 would become -56, 200 - 128 = 72 is meant" \
         if tensor.dtype.label == "int8" else ""
+
+
+def _wrong_cast(tensor: Tensor, role: str) -> str:
+    """What a plain cast between the two 8-bit types does to half of the values."""
+    if tensor.dtype.label == "int8":
+        return "casting bytes to int8 turns 200 into -56, where 72 has the same meaning" if role == "input" else \
+            "read as bytes, -56 becomes 200, where 72 has the same meaning"
+    if tensor.dtype.label == "uint8":
+        return "casting int8 values to bytes turns -56 into 200, where 72 has the same meaning" if role == "input" \
+            else "read as int8, 200 becomes -56, where 72 has the same meaning"
+    return ""
 
 
 def _limits(tensor: Tensor) -> tuple[int, int]:
@@ -196,7 +212,7 @@ def _c(tensor: Tensor, role: str) -> str:
     scale, zero, low, high = _parameters(tensor)
     if role == "output":
         return f"float x = (q{_plus(-zero)}) * {scale!r}f;"
-    number = f"fminf(fmaxf(roundf(x / {scale!r}f){_plus(zero)}, {low}), {high})"
+    number = f"fminf(fmaxf(rintf(x / {scale!r}f){_plus(zero)}, {low}), {high})"
     return f"{tensor.dtype.label}_t q = ({tensor.dtype.label}_t){number};"
 
 
