@@ -79,7 +79,7 @@ def test_the_result_is_whole_and_says_how_it_was_made(keywords: Path, tmp_path: 
     got = compile_model(keywords, load("imx93"), output)
     assert os.listdir(output.parent) == ["out.tflite"]
     assert keywords.read_bytes() == before
-    assert (got.output, got.target, got.vela_version[:2]) == (str(output), "imx93", "5.")
+    assert (got.output, got.target, got.version[:2], got.compiler) == (str(output), "imx93", "5.", "Vela")
     assert {"--accelerator-config", "--config", "--system-config", "--memory-mode"} <= set(got.options)
     assert "GB/s (assumed)" in got.estimate.source
     assert any(text.startswith("dram_bytes_per_s = 7.36e+09 (assumed") for text in got.estimate.assumptions)

@@ -95,12 +95,16 @@ def _crossings(crossings: Sequence[targets.Crossing]) -> list[CrossingRow]:
     return [CrossingRow(tensor=one.tensor, bytes=one.bytes) for one in crossings]
 
 
-def estimate_row(estimate: targets.Estimate) -> Estimate:
-    """Turn an estimate into a row."""
+def estimate_row(estimate: targets.Estimate | None) -> Estimate:
+    """Turn an estimate into a row, an empty one where nothing is estimated."""
+    if estimate is None:
+        return Estimate()
     return msgspec.convert(msgspec.to_builtins(estimate), Estimate)
 
 
-def memory_row(memory: targets.Memory) -> dict[str, int]:
-    """Turn the memory figures into a row."""
+def memory_row(memory: targets.Memory | None) -> dict[str, int]:
+    """Turn the memory figures into a row, an empty one where nothing tells them."""
+    if memory is None:
+        return {}
     plain: dict[str, Any] = msgspec.to_builtins(memory)
     return {name: int(value) for name, value in plain.items()}

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from vitrify.backends import base
+from vitrify.backends.base import OperatorRow
 from vitrify.backends.vela import findings as said
 from vitrify.backends.vela.compiled import CompiledFile, read_compiled
 from vitrify.backends.vela.database import Database, Perf, Row, number, read_database, read_summary, unseen
@@ -21,7 +23,7 @@ from vitrify.ir import Graph, Model
 from vitrify.targets.base import Target
 from vitrify.targets.cost import cpu_seconds, node_macs
 from vitrify.targets.partition import partition
-from vitrify.targets.placement import Coverage, Estimate, Memory, Partition, Place, Placement
+from vitrify.targets.placement import Coverage, Estimate, Memory, Partition, Placement
 from vitrify.targets.reconciling import disagreement, reconcile
 from vitrify.targets.rules import judge
 from vitrify.targets.telling import cpu_nodes
@@ -29,37 +31,11 @@ from vitrify.targets.telling import cpu_nodes
 _LOG_TAIL = 8000
 
 
-class OperatorRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One node of the source model with its estimated cost.
+class Compiled(base.Compiled, frozen=True, kw_only=True):
+    """What a compilation with Vela gave: it always tells times and memory."""
 
-    ``cycles`` counts everything on the NPU that the node became; 0 when it was fused or folded. ``ms`` of a CPU node is
-    the likely value of a wide interval. ``utilisation`` is the share of the NPU's MACs that are busy, 0..1.
-    """
-
-    node: str
-    operator: str
-    placement: Place
-    cycles: int
-    ms: float
-    macs: int
-    utilisation: float
-    dram_bytes: int
-
-
-class Compiled(msgspec.Struct, frozen=True, kw_only=True):
-    """What a compilation gave. ``output`` is None when nothing was asked to be kept; times in it are estimates."""
-
-    output: str | None
-    target: str
-    placement: Placement
     estimate: Estimate
     memory: Memory
-    operators: tuple[OperatorRow, ...]
-    findings: tuple[Finding, ...]
-    vela_version: str
-    options: tuple[str, ...]
-    seconds: float
-    log: str
 
 
 class Left(NamedTuple):
@@ -91,9 +67,9 @@ def describe(model: Model, left: Left, target: Target, ignored: tuple[str, ...])
     notes = (*left.findings, *cpu_nodes(placement), *disagreement(against, f"Vela {version}"),
              *said.known_faults(placed, version), *said.calls(calls, target),
              *said.no_cycles(lost, len(model.graphs)), *traps(placed, target))
-    return Compiled(output=None, target=target.name, placement=placement, estimate=latency,
-                    memory=_memory(summary, compiled, left.model, target),
-                    operators=tuple(_row(one, target) for one in placed), findings=tuple(notes), vela_version=version,
+    return Compiled(output=None, target=target.name, compiler="Vela", version=version, placement=placement,
+                    estimate=latency, memory=_memory(summary, compiled, left.model, target),
+                    operators=tuple(_row(one, target) for one in placed), findings=tuple(notes),
                     options=left.options, seconds=0.0, log=left.log[-_LOG_TAIL:])
 
 

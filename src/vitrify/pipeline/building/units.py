@@ -307,12 +307,14 @@ def _quantize(build: Build) -> None:
 
 
 def _compile(build: Build) -> None:
-    from vitrify.backends.vela import compile_model
+    from vitrify.pipeline.compiling.compile import driver_for
+    from vitrify.targets import load
 
-    run = build.run
+    run, chip = build.run, load(build.options.target)
+    driver = driver_for(chip)
     with build.stage("compile") as stage:
-        file = f"{run.record.name}_vela.tflite"
-        compiled = compile_model(run.artifact("int8"), build.options.target, run.path(file))
+        file = f"{run.record.name}{driver.ending}"
+        compiled = driver.compile(run.artifact("int8"), chip, run.path(file))
         run.keep("compiled", file)
         run.record.coverage = coverage_row(compiled.placement.coverage)
         run.record.placement = placed(compiled)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +13,10 @@ from vitrify.ir import Model
 from vitrify.pipeline.steps import step
 
 if TYPE_CHECKING:
-    from vitrify.backends.vela import Compiled
+    from vitrify.backends.base import Backend, Compiled
     from vitrify.targets import Estimate, Placement, Target
 
 RULES = "rules"
-_COMPILERS = {"vela": "ethosu"}
-"""The module that each backend drives."""
 
 
 @dataclass
@@ -63,16 +60,24 @@ def judge_file(path: Path, target: Target, reporter: Reporter, rules_only: bool,
     with step(reporter, "prepare") as note:
         taken = _prepare(path, judged)
         note.text = "LiteRT takes the file" if taken else "LiteRT refuses the file"
-    if taken and has_compiler(target):
+    driver = compiler_of(target)
+    if taken and driver is not None:
         with step(reporter, "place") as note:
-            note.text = _compile(path, target, judged)
+            note.text = _compile(path, target, driver, judged)
     return judged
 
 
 def has_compiler(target: Target) -> bool:
     """True when the compiler that serves the target's NPU is installed."""
-    module = _COMPILERS.get(target.backend)
-    return module is not None and importlib.util.find_spec(module) is not None
+    return compiler_of(target) is not None
+
+
+def compiler_of(target: Target) -> Backend | None:
+    """Return the driver of the target's compiler, None where that is not installed."""
+    from vitrify.backends.base import driver_of
+
+    driver = driver_of(target)
+    return driver if driver is not None and driver.installations() else None
 
 
 def _prepare(path: Path, judged: Judged) -> bool:
@@ -89,12 +94,10 @@ def _prepare(path: Path, judged: Judged) -> bool:
     return not judged.refusals
 
 
-def _compile(path: Path, target: Target, judged: Judged) -> str:
+def _compile(path: Path, target: Target, driver: Backend, judged: Judged) -> str:
     """Put the compiler's result in the place of the rules'; returns what came of it in words."""
-    from vitrify.backends.vela import check_model
-
     try:
-        answer = check_model(path, target)
+        answer = driver.check(path, target)
     except TargetError as error:
         judged.findings += error.findings
         judged.refusals += error.findings
@@ -111,4 +114,4 @@ def _take(judged: Judged, answer: Compiled) -> None:
     retold = {finding.code for finding in cpu_nodes(answer.placement)}
     judged.findings += [f for f in answer.findings if f.code not in retold]
     judged.estimate, judged.cycles = answer.estimate, [row.cycles for row in answer.operators]
-    judged.judges.append(f"Vela {answer.vela_version}")
+    judged.judges.append(answer.maker)

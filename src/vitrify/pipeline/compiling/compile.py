@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vitrify.core.errors import ModelError
+from vitrify.core.errors import ModelError, TargetError
 from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding
 from vitrify.core.progress import Reporter, Silent
@@ -22,7 +22,7 @@ from vitrify.pipeline.steps import COMPILABLE, import_model, is_tflite, kind_of,
 from vitrify.results import CompileResult, PlacementRow
 
 if TYPE_CHECKING:
-    from vitrify.backends.vela import Compiled
+    from vitrify.backends.base import Backend, Compiled
     from vitrify.ir import Model
     from vitrify.targets import Target
 
@@ -38,7 +38,8 @@ def compile_file(source: Path, target: str, output: Path | None, reporter: Repor
     meter, shown = Meter(), reporter or Silent()
     chip = targets.load(target)
     options.check()
-    written = destination(existing(source), output, "_vela.tflite")
+    driver = driver_for(chip)
+    written = destination(existing(source), output, driver.ending)
     refuse_overlap({"-o": written}, {"MODEL": source})
     refuse_ending("-o", output, TFLITE)
     if brings_scales(source):
@@ -47,12 +48,12 @@ def compile_file(source: Path, target: str, output: Path | None, reporter: Repor
     with step(shown, "prepare") as note:
         findings = prepare_file(source)
         note.text = "LiteRT takes the file"
-    return _compiled(source, chip, written, shown, meter, options, findings)
+    return _compiled(source, chip, driver, written, shown, meter, options, findings)
 
 
-def _compiled(source: Path, chip: Target, written: Path, reporter: Reporter, meter: Meter, options: SearchOptions,
-              findings: list[Finding]) -> CompileResult:
-    from vitrify.backends.vela import compile_model
+def _compiled(source: Path, chip: Target, driver: Backend, written: Path, reporter: Reporter, meter: Meter,
+              options: SearchOptions, findings: list[Finding]) -> CompileResult:
+    from vitrify.backends.base import CompilerOptions
 
     with ExitStack() as stack:
         file, told = source, chip
@@ -61,7 +62,8 @@ def _compiled(source: Path, chip: Target, written: Path, reporter: Reporter, met
         if found is not None:
             file, told = found.file, found.setting.of(chip)
         with called(file, source), step(reporter, "compile") as note:
-            compiled = compile_model(file, told, written, optimise=None if found is None else found.setting.optimise)
+            given = {} if found is None else {"optimise": found.setting.optimise}
+            compiled = driver.compile(file, told, written, CompilerOptions(options=given))
             note.text = str(compiled.placement)
     return CompileResult(
         output=str(written), target=chip.name, seconds=meter.seconds, peak_bytes=meter.peak_bytes,
@@ -82,6 +84,23 @@ def _with_own_scales(source: Path, target: str, written: Path, reporter: Reporte
     found.findings = [*findings, *(rename(f, between, source) for f in found.findings)]
     found.seconds, found.peak_bytes = meter.seconds, meter.peak_bytes
     return found
+
+
+def driver_for(chip: Target) -> Backend:
+    """Return the driver of the target's compiler, installed or not.
+
+    Raises:
+        TargetError: the target has none.
+    """
+    from vitrify.backends.base import driver_of
+
+    driver = driver_of(chip)
+    if driver is None:
+        raise TargetError.of("compile.no-compiler", f"nothing compiles models for {chip.name} beforehand",
+                             where=chip.name, why=f"its '{chip.backend}' backend builds the graph when the model is "
+                             "loaded on the board, or its compiler is not driven by Vitrify",
+                             help=f"`vitrify check MODEL --target {chip.name}` says what the rules know")
+    return driver
 
 
 def placed(compiled: Compiled) -> PlacementRow:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from vitrify import tflite
-from vitrify.backends.vela import Compiled, check_model
+from vitrify.backends.base import Compiled, driver_of
 from vitrify.core.errors import VitrifyError
 from vitrify.core.files import temporary_folder
 from vitrify.ir import Exactness, Ledger, LedgerEntry, Model
@@ -20,7 +20,7 @@ from vitrify.pipeline.checking.fixes.state import State
 from vitrify.results.fixes import FixOutcome, FixRow, LeftRow
 from vitrify.targets import Target
 from vitrify.targets import base as targets
-from vitrify.targets.placement import Placement
+from vitrify.targets.placement import Estimate, Placement
 from vitrify.targets.rules import place, reasons
 from vitrify.tflite.reading import FILE_TENSORS
 
@@ -203,12 +203,12 @@ class _Fixing:
         self.applied.clear()
 
     def _slower(self, before: Compiled, after: Compiled) -> list[tuple[Applied, float]]:
-        whole = after.estimate.latency_ms - before.estimate.latency_ms
+        whole = _told(after).latency_ms - _told(before).latency_ms
         won = self._won(before, after)
         call = self.target.value("driver_call_s") * 1e3
         slower = [(one, -won[one.key]) for one in self.applied if not one.within and one.node
-                  and won[one.key] + (call if one.codes else 0) < -before.estimate.latency_ms * _NOTHING]
-        if slower or whole <= before.estimate.latency_ms * (_SLACK - 1):
+                  and won[one.key] + (call if one.codes else 0) < -_told(before).latency_ms * _NOTHING]
+        if slower or whole <= _told(before).latency_ms * (_SLACK - 1):
             return slower
         last = min((one for one in self.applied if not one.within), key=lambda one: won[one.key])
         return [(last, whole)]
@@ -227,12 +227,16 @@ class _Fixing:
     def _times(self, before: Compiled, after: Compiled) -> None:
         self.won = self._won(before, after)
         out = self.outcome
-        out.ms_before, out.ms_after = before.estimate.latency_ms, after.estimate.latency_ms
-        out.cycles_before, out.cycles_after = before.estimate.npu_cycles, after.estimate.npu_cycles
+        out.ms_before, out.ms_after = _told(before).latency_ms, _told(after).latency_ms
+        out.cycles_before, out.cycles_after = _told(before).npu_cycles, _told(after).npu_cycles
 
     def _compiled(self, path: Path) -> Compiled | None:
+        driver = driver_of(self.target)
+        if driver is None:
+            return None
         try:
-            return check_model(path, self.target)
+            found = driver.check(path, self.target)
+            return found if found.estimate is not None else None
         except VitrifyError as error:
             self.refusal = error.findings[0].headline
             return None
@@ -288,6 +292,11 @@ class _Fixing:
             largest_error_lsb=max(map(self._error, mine), default=0) if mine else None,
             examples=[place.origin for place in mine if place.origin][:_EXAMPLES],
             undone=self.undone.get(one.name, [])[:_EXAMPLES])
+
+
+def _told(compiled: Compiled) -> Estimate:
+    assert compiled.estimate is not None      # answers without one are not looked at
+    return compiled.estimate
 
 
 def _costs(compiled: Compiled) -> dict[str, float]:

@@ -131,10 +131,16 @@ class Candidates:
 def latency(model: Model, target: str, folder: Path) -> float | None:
     """The compiler's estimate for a model in milliseconds, None when it has none."""
     from vitrify import tflite
-    from vitrify.backends.vela import compile_model
+    from vitrify.backends.base import driver_of
+    from vitrify.targets import load
 
+    chip = load(target)
+    driver = driver_of(chip)
+    if driver is None or not driver.installations():
+        return None
     tflite.write(model, folder / "timed.tflite")
-    return compile_model(folder / "timed.tflite", target, folder / "timed_vela.tflite").estimate.latency_ms
+    estimate = driver.compile(folder / "timed.tflite", chip, folder / f"timed{driver.ending}").estimate
+    return None if estimate is None else estimate.latency_ms
 
 
 _open: dict[str, tuple[Model, Statistics, list[dict[str, Array]], list[dict[str, Array]]]] = {}

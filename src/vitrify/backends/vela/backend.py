@@ -1,0 +1,73 @@
+"""Registers Vela; what drives it is imported when it is needed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from vitrify.backends.base import Compiled, CompilerOptions, Installation, backend
+from vitrify.core.errors import UsageError
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.words import shell
+from vitrify.targets.base import Target
+
+if TYPE_CHECKING:
+    from vitrify.backends.vela.settings import Optimise
+
+_MODULE, _PACKAGE = "ethosu", "ethos-u-vela"
+
+
+@backend
+class Vela:
+    """Arm's compiler for the Ethos-U NPUs, a Python package of this environment."""
+
+    name = "vela"
+    title = "Vela"
+    ending = "_vela.tflite"
+
+    def installations(self, options: CompilerOptions = CompilerOptions()) -> list[Installation]:
+        """Return the one that this environment has."""
+        if importlib.util.find_spec(_MODULE) is None:
+            return []
+        return [Installation(compiler=self.title, version=importlib.metadata.version(_PACKAGE), place=_MODULE,
+                             found_by="this Python environment")]
+
+    def missing(self, path: Path, target: Target, options: CompilerOptions = CompilerOptions()) -> Finding:
+        """Say how to install it."""
+        return Finding(code="vela.not-installed", severity=Severity.WARNING, where=target.name,
+                       headline="Vela, the compiler of Ethos-U NPUs, is not installed",
+                       help=f"pip install 'ethos-u-vela>=5.2,<6', then vitrify compile {shell(path)} --target "
+                            f"{target.name}")
+
+    def check(self, path: Path, target: Target, options: CompilerOptions = CompilerOptions()) -> Compiled:
+        """Compile and keep nothing (see ``backends.base.Backend``)."""
+        from vitrify.backends.vela.compiling import DEFAULT_SECONDS, check_model
+
+        return check_model(path, target, optimise=_optimise(options), seconds=options.seconds or DEFAULT_SECONDS,
+                           memory_bytes=options.memory_bytes)
+
+    def compile(self, path: Path, target: Target, output: Path,
+                options: CompilerOptions = CompilerOptions()) -> Compiled:
+        """Compile and write ``output`` (see ``backends.base.Backend``)."""
+        from vitrify.backends.vela.compiling import DEFAULT_SECONDS, compile_model
+
+        return compile_model(path, target, output, optimise=_optimise(options),
+                             seconds=options.seconds or DEFAULT_SECONDS, memory_bytes=options.memory_bytes)
+
+
+def _optimise(options: CompilerOptions) -> Optimise | None:
+    """What it is to work for, the one option that is passed on.
+
+    Raises:
+        UsageError: it is told something else.
+    """
+    known: dict[str, Literal["Performance", "Size"]] = {"Performance": "Performance", "Size": "Size"}
+    unknown = [name for name in options.options if name != "optimise"]
+    value = options.options.get("optimise")
+    if unknown or value not in (None, *known):
+        said = unknown[0] if unknown else f"optimise={value}"
+        raise UsageError.of("compile.option", f"Vela is not told '{said}'",
+                            help="what it takes here is optimise=Performance or optimise=Size")
+    return None if value is None else known[value]
