@@ -19,7 +19,8 @@ def cpu_nodes(placement: Placement) -> list[Finding]:
     for verdict in placement.verdicts:
         for key, rule in {_group(verdict, rule): rule for rule in reversed(verdict.rules)}.items():
             groups.setdefault(key, []).append((verdict, rule))
-    return [_cpu_finding(members, any(verdict.node in inner for verdict, _ in members)) for members in groups.values()]
+    return [_cpu_finding(members, any(verdict.node in inner for verdict, _ in members), placement)
+            for members in groups.values()]
 
 
 def _group(verdict: Verdict, rule: Reason) -> tuple[str, ...]:
@@ -29,7 +30,7 @@ def _group(verdict: Verdict, rule: Reason) -> tuple[str, ...]:
     return rule.code, verdict.operator, "" if named else rule.headline
 
 
-def _cpu_finding(members: Sequence[tuple[Verdict, Reason]], cuts: bool) -> Finding:
+def _cpu_finding(members: Sequence[tuple[Verdict, Reason]], cuts: bool, placement: Placement) -> Finding:
     verdicts = [verdict for verdict, _ in members]
     rule = members[0][1]
     names = [f"'{verdict.node}'" for verdict in verdicts[:_NAMES_SHOWN]]
@@ -37,7 +38,20 @@ def _cpu_finding(members: Sequence[tuple[Verdict, Reason]], cuts: bool) -> Findi
     first = f" (of {names[0]})" if len(verdicts) > 1 and "'" in rule.headline else ""
     return Finding(code=rule.code, severity=Severity.WARNING if cuts else Severity.INFO,
                    headline=f"{_subject(verdicts)} on the CPU: {rule.headline}{first}",
-                   where=f"node{'s' * (len(verdicts) > 1)} {', '.join(names)}{more}", why=rule.why, help=rule.help)
+                   where=f"node{'s' * (len(verdicts) > 1)} {', '.join(names)}{more}", help=rule.help,
+                   why="; ".join(filter(None, (rule.why, _cost(verdicts, cuts, placement)))))
+
+
+def _cost(verdicts: Sequence[Verdict], cuts: bool, placement: Placement) -> str:
+    """What it costs that nodes stay on the CPU, where they are alone in its parts: their time, and what they cut."""
+    names = {verdict.node for verdict in verdicts}
+    parts = [part for part in placement.partitions if part.placement == "cpu" and names & set(part.nodes)]
+    if not parts or any(set(part.nodes) - names for part in parts):
+        return ""
+    time = sum(part.time_ms for part in parts)
+    told = [f"about {time:.2g} ms there"] if time else []
+    told += [f"they cut the graph: {len(placement.partitions)} parts"] if cuts else []
+    return ", ".join(told)
 
 
 def _subject(verdicts: Sequence[Verdict]) -> str:

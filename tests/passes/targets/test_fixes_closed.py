@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from doubles import Refuses, double
 from quantized_maker import Maker, check_fix, given, largest_difference, run
 
 from vitrify import ops
-from vitrify.ir import DType, Model, Node, Quantization
+from vitrify.core.findings import Severity
+from vitrify.ir import DType, Model, Node, Quantization, Tensor
 from vitrify.passes.targets import find
 from vitrify.pipeline.checking.fixes.applying import apply_fixes
 from vitrify.targets.rules import place
+from vitrify.targets.telling import cpu_nodes
 
 
 def nearest(size: tuple[int, int], centres: bool = True, before: tuple[int, int] = (8, 8)) -> Model:
@@ -187,3 +190,24 @@ def test_nothing_is_rewritten_for_its_cost_where_no_compiler_tells_it(monkeypatc
     model = m.model(m.op(ops.Conv2D(padding=ops.Padding.VALID, stride_h=8, stride_w=8), x, *m.weights(8, 8, 8, 3, x=x)))
     chip = double(monkeypatch, "no_costs", {"neutron.resize-factor": of()})
     assert apply_fixes(model, chip, find(["long-strides"])) == []
+
+
+def detector() -> Model:
+    """PACK of 8-bit values in the middle, and the custom operator that chooses among boxes at the end."""
+    m = Maker()
+    x = m.op(ops.Relu(), m.input(1, 4, 6))
+    boxes = m.op(ops.Relu(), m.op(ops.Pack(values_count=2, axis=1), x, m.op(ops.Relu(), m.input(1, 4, 6))))
+    chosen = Tensor("chosen", DType.FLOAT32, (1, 4, 4))
+    m.graph.add(ops.Custom(custom_code="TFLite_Detection_PostProcess"), [boxes], [chosen], name="head")
+    return m.model(chosen)
+
+
+def test_an_operator_at_the_end_is_no_warning_and_one_in_the_middle_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"vip8000.no-pack": of("PACK"), "vip8000.custom-operator": of("TFLite_Detection_PostProcess")}
+    chip = double(monkeypatch, "detector", kinds)
+    found = {finding.code: finding for finding in cpu_nodes(place(detector().main, chip))}
+    tail, middle = found["vip8000.custom-operator"], found["vip8000.no-pack"]
+    assert (tail.severity, middle.severity) == (Severity.INFO, Severity.WARNING)
+    assert "TFLite_Detection_PostProcess" in tail.headline
+    assert re.search(r"about 0\.0\d+ ms there", tail.why)
+    assert "they cut the graph: 4 parts" in middle.why
