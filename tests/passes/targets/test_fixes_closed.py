@@ -15,6 +15,7 @@ from vitrify import ops
 from vitrify.core.findings import Severity
 from vitrify.ir import DType, Model, Node, Quantization, Tensor
 from vitrify.passes.targets import find
+from vitrify.pipeline.checking.fixes import fix_model
 from vitrify.pipeline.checking.fixes.applying import apply_fixes
 from vitrify.targets.rules import place
 from vitrify.targets.telling import cpu_nodes
@@ -211,3 +212,13 @@ def test_an_operator_at_the_end_is_no_warning_and_one_in_the_middle_is(monkeypat
     assert "TFLite_Detection_PostProcess" in tail.headline
     assert re.search(r"about 0\.0\d+ ms there", tail.why)
     assert "they cut the graph: 4 parts" in middle.why
+
+
+def test_what_is_left_has_its_reason_in_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    double(monkeypatch, "told", {"vip8000.half-pixel": half})
+    outcome = fix_model(nearest((20, 20)), "told")
+    assert not outcome.changed
+    assert [row.name for row in outcome.rows] == ["half-pixels"]
+    assert "2.5 times as many" in outcome.rows[0].undone[0]
+    fixed = fix_model(nearest((16, 16)), "told")
+    assert (fixed.cpu_before, fixed.cpu_after, fixed.largest_error_lsb) == (1, 0, 0)

@@ -27,8 +27,9 @@ from vitrify.pipeline.sweeping.grid import PRECISIONS, Setting, Size
 from vitrify.results import CellRow
 
 if TYPE_CHECKING:
+    from vitrify.backends.base import Backend
     from vitrify.ir import Ledger, Model
-    from vitrify.targets import Placement, Target
+    from vitrify.targets import Estimate, Placement, Target
 
 WORK = "vitrify.pipeline.sweeping.cells:measure_here"
 _ACTIVATIONS = {"int8": "int8", "int16x8": "int16"}
@@ -141,33 +142,39 @@ def _quantize(model: Model, ledger: Ledger, target: Path, task: Task, recipe: An
 
 def _cell(task: Task, setting: Setting, path: Path, chip: Target) -> CellRow:
     from vitrify import tflite
-    from vitrify.pipeline.checking.judging import has_compiler, judge_model
+    from vitrify.pipeline.checking.judging import compiler_of, judge_model
     from vitrify.targets.cost import node_macs
 
     model = tflite.read(path)
     row = _row(task, setting)
     row.macs = sum(node_macs(node) for node in model.main)
-    if chip.backend == "vela" and has_compiler(chip):
-        return _compiled(row, path, chip, setting)
+    driver = compiler_of(chip)
+    if driver is not None:
+        return _compiled(row, path, driver, _in_setting(chip, setting))
     judged = judge_model(model, chip)
     _place(row, judged.placement)
-    if judged.estimate is not None:
-        _time(row, judged.estimate)
+    _time(row, judged.estimate)
     return row
 
 
-def _compiled(row: CellRow, path: Path, chip: Target, setting: Setting) -> CellRow:
-    from vitrify.backends.vela import check_model
+def _in_setting(chip: Target, setting: Setting) -> Target:
+    """The chip with its memory used as the setting says; only Vela is told such."""
+    if chip.backend != "vela":
+        return chip
     from vitrify.backends.vela.modes import in_mode
     from vitrify.backends.vela.searching import Setting as Arena
 
     chip = in_mode(chip, setting.memory_mode)
-    if setting.arena_bytes is not None:
-        chip = Arena(setting.arena_bytes).of(chip)
-    answer = check_model(path, chip)
+    return chip if setting.arena_bytes is None else Arena(setting.arena_bytes).of(chip)
+
+
+def _compiled(row: CellRow, path: Path, driver: Backend, chip: Target) -> CellRow:
+    answer = driver.check(path, chip)
     _place(row, answer.placement)
     _time(row, answer.estimate)
     memory = answer.memory
+    if memory is None:
+        return row
     row.near_bytes = memory.sram_bytes + (memory.encoded_weights_bytes if chip.constants == "near" else 0)
     row.near_limit_bytes, row.far_bytes = memory.sram_limit_bytes, memory.dram_bytes
     row.far_traffic_bytes = memory.dram_traffic_bytes
@@ -182,7 +189,9 @@ def _place(row: CellRow, placement: Placement) -> None:
     row.coverage, row.partitions = coverage_row(placement.coverage), placement.npu_partitions
 
 
-def _time(row: CellRow, estimate: Any) -> None:
+def _time(row: CellRow, estimate: Estimate | None) -> None:
+    if estimate is None:
+        return
     row.latency_ms, row.low_ms, row.high_ms = estimate.latency_ms, estimate.low_ms, estimate.high_ms
     row.source = estimate.source
 

@@ -17,6 +17,7 @@ from vitrify.pipeline.checking.fixes.proving import RUNS, Proof
 from vitrify.pipeline.checking.fixes.repairing import LARGEST as REPAIR_LSB
 from vitrify.pipeline.checking.fixes.repairing import repair_error
 from vitrify.pipeline.checking.fixes.state import State
+from vitrify.pipeline.checking.judging import judge_model
 from vitrify.results.fixes import FixOutcome, FixRow, LeftRow
 from vitrify.targets import Target
 from vitrify.targets import base as targets
@@ -73,12 +74,15 @@ class _Fixing:
         self.given = self.start = State(model)
         self.excluded: set[Key] = set()
         self.undone: dict[str, list[str]] = {}
+        self.declined: dict[Key, str] = {}
         self.applied: list[Applied] = []
         self.errors: dict[str, int] = {}
         self.repair_errors: dict[str, int] = {}
         self.won: dict[Key, float] = {}
         self.refusal = ""
-        self.before: Placement = place(model.main, target)
+        judged = judge_model(model, target)
+        self.before: Placement = judged.placement
+        self.own_before = judged.estimate
         self.outcome = FixOutcome(target=target.name, nodes_before=self.before.coverage.nodes,
                                   macs_before=self.before.coverage.macs, cpu_before=self.before.count("cpu"))
 
@@ -120,7 +124,7 @@ class _Fixing:
     def _apply(self) -> None:
         """Bring the model to the fixed state, without the places that are excluded."""
         for _ in range(ATTEMPTS):
-            self.applied = apply_fixes(self.model, self.target, self.fixes, self.excluded)
+            self.applied = apply_fixes(self.model, self.target, self.fixes, self.excluded, self.declined)
             stuck = self._stuck()
             if not stuck:
                 return
@@ -178,10 +182,9 @@ class _Fixing:
 
     def _estimate(self, proof: Proof) -> None:
         """Ask the compiler about the model before and after; take back places that cost more than they did."""
-        if not self.compiler or not self.applied:
-            return
-        before = self._compiled(proof.path)
+        before = self._compiled(proof.path) if self.compiler and self.applied else None
         if before is None:
+            self._estimate_ourselves()
             return
         self._times(before, before)
         for _ in range(ATTEMPTS):
@@ -201,6 +204,18 @@ class _Fixing:
                 return
         self._take_back(self.applied, "what is left of them would take longer")
         self.applied.clear()
+
+    def _estimate_ourselves(self) -> None:
+        """Where no compiler tells times, hold our own estimates against each other; nothing may become slower."""
+        before, after = self.own_before, judge_model(self.model, self.target).estimate
+        if before is None or after is None or not self.applied:
+            return
+        if after.latency_ms > before.latency_ms * _SLACK:
+            self._take_back(self.applied, f"they would take {after.latency_ms - before.latency_ms:.3g} ms more, by our "
+                                          "own estimate")
+            self.applied.clear()
+            after = before
+        self.outcome.ms_before, self.outcome.ms_after = before.latency_ms, after.latency_ms
 
     def _slower(self, before: Compiled, after: Compiled) -> list[tuple[Applied, float]]:
         whole = _told(after).latency_ms - _told(before).latency_ms
@@ -291,7 +306,8 @@ class _Fixing:
             won=sum(place.won for place in mine), won_ms=sum(times) if times else None,
             largest_error_lsb=max(map(self._error, mine), default=0) if mine else None,
             examples=[place.origin for place in mine if place.origin][:_EXAMPLES],
-            undone=self.undone.get(one.name, [])[:_EXAMPLES])
+            undone=[*self.undone.get(one.name, []), *(f"'{node}' is left: {why}" for (name, node), why in
+                                                      self.declined.items() if name == one.name)][:_EXAMPLES])
 
 
 def _told(compiled: Compiled) -> Estimate:
