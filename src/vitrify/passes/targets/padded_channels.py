@@ -9,8 +9,8 @@ from vitrify.ir import Quantization, Tensor
 from vitrify.passes.targets.catalogue import fix
 from vitrify.passes.targets.place import Place
 
-LIMIT = "channels_multiple"
-"""The limit of a core that says of what channels are multiples."""
+LIMIT = "num_macs"
+"""The limit of a core that says how many channels are taken at a time."""
 
 
 @fix("padded-channels", ops.Conv2D, ops.DepthwiseConv2D, mends=("neutron.channels-multiple",),

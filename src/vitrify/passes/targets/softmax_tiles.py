@@ -8,7 +8,9 @@ from vitrify.passes.targets.catalogue import fix
 from vitrify.passes.targets.place import Place
 
 _ROWS = 1 << 16
-"""Rows that an Ethos-U takes; other families say in their limits how many rows and elements a SOFTMAX may have."""
+"""Rows that an Ethos-U takes."""
+_NEUTRON_ROWS, _NEUTRON_ELEMENTS = 4096, 524288
+"""Source: ExecuTorch, backends/nxp, softmax_converter.py (main, 2026-08); the same in the flow before SDK 3.2."""
 
 
 @fix("softmax-tiles", ops.Softmax, mends=("ethos-u.softmax-size", "neutron.softmax-size"),
@@ -20,7 +22,7 @@ def softmax(place: Place) -> Tensor | None:
     if not x.shape or not place.is_static:
         return None
     rows, depth = x.size // x.shape[-1], x.shape[-1]
-    most = min(place.limits.get("softmax_rows", _ROWS), place.limits.get("softmax_elements", x.size) // depth)
+    most = min(_NEUTRON_ROWS, _NEUTRON_ELEMENTS // depth) if "num_macs" in place.limits else _ROWS
     if most < 1 or rows <= most:
         return None
     parts = place.count(-(-rows // most))
