@@ -195,3 +195,15 @@ def test_a_killed_sweep_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     assert "128x128" in page
     again = _sweep([*call, "-o", tmp_path / "whole", "--precision", "int8"]).stdout
     assert msgspec.json.decode(again, type=SweepResult).reused == 6
+
+
+MOBILENET = Path(__file__).parents[2] / ".cache/zoo/mobilenet_v2.onnx"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MOBILENET.is_file(), reason="the model is not here")
+def test_the_known_cliffs_of_mobilenet_are_marked(tmp_path: Path) -> None:
+    """By Vela, the time jumps at 192 pixels and the need of memory outside the chip at 448."""
+    result = sweep_file(MOBILENET, tmp_path, SweepOptions(target="imx93", sizes=("128:256:32,384:480:32",)))
+    assert [(cliff.kind, cliff.size_after, cliff.recommended) for cliff in result.cliffs] == [
+        ("latency", "192x192", "160x160"), ("memory", "448x448", "416x416")]

@@ -222,3 +222,5 @@ def test_what_is_left_has_its_reason_in_the_answer(monkeypatch: pytest.MonkeyPat
     assert "2.5 times as many" in outcome.rows[0].undone[0]
     fixed = fix_model(nearest((16, 16)), "told")
     assert (fixed.cpu_before, fixed.cpu_after, fixed.largest_error_lsb) == (1, 0, 0)
+    (useless,) = fix_model(nearest((16, 16)), "told", only=["long-strides"]).rows
+    assert "it mends no rule of told" in useless.undone[0]

@@ -12,7 +12,7 @@ from vitrify.passes.targets.catalogue import fix
 _SHIFT, _LARGEST = 128, 127
 
 
-@fix("signed-values", whole=True, cheaper=True, exactness=Exactness.APPROXIMATE,
+@fix("signed-values", whole=True, cheaper=True, families=(), exactness=Exactness.APPROXIMATE,
      says="shifts unsigned values by 128, of inputs and outputs too; weights are centred on zero, and rounded anew "
      "where they do not fit",
      wins="int8 kernels, which all runtimes have, and which newer NPUs want; who gives pixels subtracts 128")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 from vitrify import tflite
@@ -12,7 +12,7 @@ from vitrify.core.files import temporary_folder
 from vitrify.ir import Exactness, Ledger, LedgerEntry, Model
 from vitrify.ir.naming import make_names_unique
 from vitrify.passes.targets import Fix, catalogue, find
-from vitrify.pipeline.checking.fixes.applying import Applied, Key, apply_fixes
+from vitrify.pipeline.checking.fixes.applying import Applied, Key, apply_fixes, serving
 from vitrify.pipeline.checking.fixes.proving import RUNS, Proof
 from vitrify.pipeline.checking.fixes.repairing import LARGEST as REPAIR_LSB
 from vitrify.pipeline.checking.fixes.repairing import repair_error
@@ -57,7 +57,9 @@ def fix_model(model: Model, target: Target | str, *, names: Sequence[str] = (), 
     chip = targets.load(target) if isinstance(target, str) else target
     chosen = find(only) if only is not None else (*[one for one in catalogue() if one.by_default], *find(names))
     with temporary_folder() as folder:
-        return _Fixing(model, chip, tuple(dict.fromkeys(chosen)), Path(folder), compiler).run(runs, seed, ledger)
+        fixing = _Fixing(model, chip, tuple(dict.fromkeys(chosen)), Path(folder), compiler)
+        fixing.refuse_useless({*names, *(only or ())})
+        return fixing.run(runs, seed, ledger)
 
 
 class _Fixing:
@@ -85,6 +87,13 @@ class _Fixing:
         self.own_before = judged.estimate
         self.outcome = FixOutcome(target=target.name, nodes_before=self.before.coverage.nodes,
                                   macs_before=self.before.coverage.macs, cpu_before=self.before.count("cpu"))
+
+    def refuse_useless(self, named: Container[str]) -> None:
+        """Tell of fixes that were asked for by name and that are there for other chips."""
+        useful = serving(self.fixes, self.target) + serving(self.repairs, self.target)
+        for one in (*self.fixes, *self.repairs):
+            if one.name in named and one not in useful:
+                self._note(one.name, f"it mends no rule of {self.target.name}, and nothing says it is cheaper there")
 
     def run(self, runs: int, seed: int, ledger: Ledger | None) -> FixOutcome:
         nodes = len(self.model.main)
