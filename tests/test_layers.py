@@ -16,7 +16,7 @@ LAYERS = [
     {"ir", "results"},
     {"ops"},
     {"tflite", "data"},
-    {"passes"},
+    {"passes", "matching"},
     {"importers", "quant", "targets"},
     {"backends", "runtimes"},
     {"tasks", "verify", "profile"},

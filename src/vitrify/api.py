@@ -40,6 +40,7 @@ from vitrify.results import (
     CheckResult,
     CompileResult,
     ConvertResult,
+    DiffResult,
     ExplainResult,
     InspectResult,
     QuantizeResult,
@@ -326,6 +327,23 @@ def verify(*models: Source, data: object = None, samples: int | None = None, ran
         given = data_of(place, samples, random_inputs, preprocess)
         require_data(given, "comparison", "random_inputs=True")
         return _named(verify_files(paths, given, options), "verify")
+
+
+def diff(a: Source, b: Source, *, shapes: Shapes | None = None, dims: Dims | None = None,
+         values: Values | None = None, trust: bool = False) -> DiffResult:
+    """Say how model ``b`` differs from model ``a`` in structure: ends, operators, and each node with its counterpart.
+
+    ``result.equal`` is true when nothing differs. Models in memory are compared as they are; a file of another format
+    than TFLite goes the way of ``load`` first, with ``shapes``, ``dims``, ``values`` and ``trust``.
+
+    Raises:
+        VitrifyError: one of them cannot be read.
+    """
+    from vitrify.pipeline.diffing.diff import diff_models
+
+    options = conversion_of(shapes, values=values, dims=dims, trust=trust)
+    left, right = (m if isinstance(m, Model) else path_of(m) for m in (a, b))
+    return _named(diff_models(left, right, options), "diff")
 
 
 def inspect(path: str | Path) -> InspectResult:

@@ -19,6 +19,7 @@ PROMISED = {
     "explain": "code explanations codes",
     "targets": "name targets",
     "compile": "output placement estimate memory",
+    "diff": "a b equal related alike summary counts inputs outputs nodes sources",
     "sweep": "model target sizes precisions memory_modes cells cliffs output",
     "verify": "stages first_divergence",
     "build": "run artifacts coverage estimate stages",

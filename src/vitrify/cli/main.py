@@ -17,6 +17,7 @@ from vitrify.cli.build import build
 from vitrify.cli.check import check
 from vitrify.cli.compile import compile
 from vitrify.cli.convert import convert
+from vitrify.cli.diff import diff
 from vitrify.cli.explain import explain
 from vitrify.cli.inspect import inspect
 from vitrify.cli.quantize import quantize
@@ -26,7 +27,7 @@ from vitrify.cli.targets import targets
 from vitrify.cli.verify import verify
 
 COMMANDS: dict[str, Command] = {command.__name__: command for command in (
-    build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify)}
+    build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify, diff)}
 
 STATUSES = ("exit status:", "  0         all is well", "  1         the model, the data or the check is not good",
             "  2         the call is wrong, or a file cannot be read or written", "  130       interrupted")

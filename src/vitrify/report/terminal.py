@@ -16,6 +16,7 @@ from vitrify.core.progress import duration
 from vitrify.core.words import agreeing, bytes_text, counted, decibels, percent, shape_text
 from vitrify.report.analysis_text import show_analysis
 from vitrify.report.check_text import show_check
+from vitrify.report.diff_text import show_diff
 from vitrify.report.explain_text import show_explanation, show_targets
 from vitrify.report.search_text import show_search
 from vitrify.report.sweep_text import show_sweep
@@ -26,6 +27,7 @@ from vitrify.results import (
     ComparisonRow,
     CompileResult,
     ConvertResult,
+    DiffResult,
     ErrorRow,
     Estimate,
     ExplainResult,
@@ -325,6 +327,7 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     CompileResult: _compile,
     SweepResult: show_sweep,
     VerifyResult: _verify,
+    DiffResult: show_diff,
     BuildResult: _build,
 }
 """How each answer is shown."""

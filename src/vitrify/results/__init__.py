@@ -11,6 +11,7 @@ from vitrify.results.commands import (
     CheckResult,
     CompileResult,
     ConvertResult,
+    DiffResult,
     ExplainResult,
     FailureResult,
     InspectResult,
@@ -22,6 +23,7 @@ from vitrify.results.commands import (
     TargetsResult,
     VerifyResult,
 )
+from vitrify.results.diffing import ChangeRow, DiffSide, EndRow, NodeRow, SourceRow
 from vitrify.results.explained import ExplanationRow, FactRow, TargetRow
 from vitrify.results.record import Artifact, BindingRow, ModelFacts, PictureRow, RunRecord, ScoreRow
 from vitrify.results.rows import (
@@ -60,6 +62,7 @@ __all__ = [
     "BuildResult",
     "CalibrationFacts",
     "CellRow",
+    "ChangeRow",
     "CheckResult",
     "CliffRow",
     "ComparisonRow",
@@ -69,7 +72,10 @@ __all__ = [
     "Coverage",
     "CrossingRow",
     "DiagnosisRow",
+    "DiffResult",
+    "DiffSide",
     "DistributionRow",
+    "EndRow",
     "ErrorRow",
     "Estimate",
     "ExplainResult",
@@ -84,6 +90,7 @@ __all__ = [
     "LedgerRow",
     "Lowest",
     "ModelFacts",
+    "NodeRow",
     "OperatorRow",
     "PartitionRow",
     "PictureRow",
@@ -96,6 +103,7 @@ __all__ = [
     "RuleRow",
     "RunRecord",
     "ScoreRow",
+    "SourceRow",
     "StageRecord",
     "SweepResult",
     "TargetRow",

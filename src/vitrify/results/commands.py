@@ -9,6 +9,7 @@ import msgspec
 from vitrify.core.findings import Finding
 from vitrify.core.words import counted
 from vitrify.results.analysis import AnalysisRow
+from vitrify.results.diffing import DiffSide, EndRow, NodeRow, SourceRow
 from vitrify.results.explained import ExplanationRow, TargetRow
 from vitrify.results.fixes import FixOutcome
 from vitrify.results.rows import (
@@ -211,6 +212,30 @@ class VerifyResult(Result):
     analysis: AnalysisRow | None = None
 
 
+class DiffResult(Result):
+    """How model B differs from model A.
+
+    ``equal``: nothing differs. ``related``: they are forms of one model, as far as their structure tells; ``alike`` is
+    the share of the smaller one's nodes that have a counterpart. ``summary`` says the most important in sentences.
+    ``counts`` counts the rows of ``nodes`` by relation. ``sources``: what became of each node of an ONNX file A in B.
+    ``all``: the text shows every node.
+    """
+
+    a: DiffSide = msgspec.field(default_factory=DiffSide)
+    b: DiffSide = msgspec.field(default_factory=DiffSide)
+    equal: bool = False
+    related: bool = True
+    alike: float = 0.0
+    names_agree: bool = False
+    summary: list[str] = []
+    counts: dict[str, int] = {}
+    inputs: list[EndRow] = []
+    outputs: list[EndRow] = []
+    nodes: list[NodeRow] = []
+    sources: list[SourceRow] = []
+    all: bool = False
+
+
 class BuildResult(Result):
     """What a build made: the folder of the run, and the figures of its record."""
 
@@ -239,6 +264,7 @@ RESULTS: dict[str, type[Result]] = {
     "compile": CompileResult,
     "sweep": SweepResult,
     "verify": VerifyResult,
+    "diff": DiffResult,
     "build": BuildResult,
 }
 """The answer of each command."""

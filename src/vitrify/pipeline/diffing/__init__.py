@@ -1,0 +1,1 @@
+"""`diff`: how two models differ."""
