@@ -40,6 +40,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     ``family`` is the package of rules that holds for it, ``core`` the variant among them. ``far_memory`` holds the
     weights, unless ``constants`` are near; values live there too, or in on-chip memory (``arena``).
+    ``command`` is how the vendor's compiler is called by hand, with ``{input}`` and ``{output}``; where nobody can,
+    ``where_compiled`` says what happens instead.
     """
 
     name: str
@@ -52,6 +54,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     far_memory: Literal["dram", "flash"] = "dram"
     arena: Literal["near", "far"] = "far"
     constants: Literal["near", "far"] = "far"
+    command: str = ""
+    where_compiled: str = ""
     facts: dict[str, Fact]
 
     @property
@@ -74,6 +78,10 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def value(self, name: str) -> float:
         """Return one fact's value (see ``fact``)."""
         return self.fact(name).value
+
+    def known(self, name: str) -> float | None:
+        """Return one fact's value, None where nothing about it is known."""
+        return self.facts[name].value if name in self.facts else None
 
     def doubts(self) -> list[str]:
         """Return a sentence for each fact that is not documented: name, value, basis and source."""

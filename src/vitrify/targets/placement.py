@@ -40,8 +40,9 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Where one node runs. ``rules`` are the rules it breaks; empty unless it is on the CPU.
 
-    ``confidence`` is that of the rule that is believed least. ``origin`` lists the nodes of the user's file it was made
-    from.
+    ``confidence`` and ``source`` say how that is known: of a node that is taken, what is known of its operator there;
+    of one that is not, what is known of the rule that is believed most, since one is enough. ``origin`` lists the nodes
+    of the user's file it was made from.
     """
 
     node: str
@@ -49,7 +50,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     placement: Place
     rules: tuple[Reason, ...] = ()
     confidence: Confidence = "compiler"
+    source: str = ""
     origin: tuple[str, ...] = ()
+
+    @property
+    def is_unsure(self) -> bool:
+        """True where nobody says so in public: we conclude it, or nothing is known at all."""
+        return self.confidence in ("inferred", "unknown")
 
 
 class Crossing(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,12 +90,16 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     """Shares in 0..1 that are not left to the CPU: of the nodes, of the MACs, and of the estimated time.
 
-    ``time`` is None where no compiler has estimated it.
+    ``time`` is None where nothing has estimated it. The ``unsure`` ones are the shares of all nodes, MACs and time
+    whose place is inferred or unknown, on either side.
     """
 
     nodes: float
     macs: float
     time: float | None
+    unsure_nodes: float = 0.0
+    unsure_macs: float = 0.0
+    unsure_time: float | None = None
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):

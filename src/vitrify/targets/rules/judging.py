@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
+from vitrify.core.findings import Finding
 from vitrify.ir import Graph, Node
 from vitrify.targets.base import Target
 from vitrify.targets.placement import Confidence, Place, Reason, Verdict
@@ -15,7 +16,11 @@ _ORDER: Sequence[Confidence] = ("compiler", "documented", "observed", "inferred"
 
 
 class Family(Protocol):
-    """What the package of a family gives beside its rules."""
+    """What the package of a family gives beside its rules.
+
+    A family may also have ``basis(node, core)``, how it is known that a node is taken, ``alone(graph, broken, core)``,
+    the reasons that nodes have by what stands around them, and ``cautions(graph, target)``, findings on a whole graph.
+    """
 
     def variant(self, core: str) -> Variant:
         """Return the limits of a core."""
@@ -26,11 +31,32 @@ class Family(Protocol):
         ...
 
 
+class Basis(NamedTuple):
+    """How it is known that a node is taken: how far to believe it, and who says so."""
+
+    confidence: Confidence
+    source: str
+
+
+_PLAIN = Basis("documented", "")
+
+
 def judge(graph: Graph, target: Target) -> list[Verdict]:
     """Return the verdict on every node, in the graph's order."""
-    broken = reasons(graph, target)
-    places = _family(target).settle(graph, broken, target.core)
-    return [_verdict(node, places[node], broken.get(node, ())) for node in graph]
+    family, broken = _family(target), reasons(graph, target)
+    alone = getattr(family, "alone", None)
+    if alone is not None:
+        broken |= {node: (_reason(*found),) for node, found in alone(graph, broken, target.core).items()}
+    places = family.settle(graph, broken, target.core)
+    basis = getattr(family, "basis", None)
+    return [_verdict(node, places[node], broken.get(node, ()), basis(node, target.core) if basis else _PLAIN)
+            for node in graph]
+
+
+def cautions(graph: Graph, target: Target) -> list[Finding]:
+    """Return what the family has to say on the graph as a whole, beside the verdicts."""
+    found = getattr(_family(target), "cautions", None)
+    return [] if found is None else list(found(graph, target))
 
 
 def limits(target: Target) -> dict[str, int]:
@@ -58,12 +84,14 @@ def _family(target: Target) -> Family:
 
 def _reason(rule: Rule, breach: Breach) -> Reason:
     return Reason(code=rule.code, headline=breach.headline, why=rule.why, help=rule.help, values=dict(breach.values),
-                  nearest=breach.nearest, fix=rule.fix, source=rule.source, confidence=rule.confidence,
-                  versions=rule.versions)
+                  nearest=breach.nearest, fix=rule.fix, source=breach.source or rule.source,
+                  confidence=breach.confidence or rule.confidence, versions=breach.versions or rule.versions)
 
 
-def _verdict(node: Node, place: Place, broken: Sequence[Reason]) -> Verdict:
+def _verdict(node: Node, place: Place, broken: Sequence[Reason], taken: Basis) -> Verdict:
+    """A node on the CPU is there for the reason that is best known, since one is enough."""
     shown = tuple(broken) if place == "cpu" else ()
-    least: Confidence = max((reason.confidence for reason in shown), key=_ORDER.index, default="documented")
-    return Verdict(node=node.name, operator=node.op.kind, placement=place, rules=shown, confidence=least,
-                   origin=tuple(source.name for source in node.origin.sources))
+    best = min(shown, key=lambda reason: _ORDER.index(reason.confidence), default=None)
+    basis = taken if best is None else Basis(best.confidence, best.source)
+    return Verdict(node=node.name, operator=node.op.kind, placement=place, rules=shown, confidence=basis.confidence,
+                   source=basis.source, origin=tuple(source.name for source in node.origin.sources))

@@ -1,34 +1,55 @@
-"""A graph placed by the rules alone: verdicts, partitions, and the share of nodes and MACs that leave the CPU."""
+"""A graph placed by the rules alone: verdicts, partitions, and the share of nodes, MACs and time that leave the CPU."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from vitrify.ir import Graph
+from vitrify.ir import Graph, Node
 from vitrify.targets.base import Target
-from vitrify.targets.cost import cpu_seconds, node_macs
+from vitrify.targets.cost import Seconds, node_macs
+from vitrify.targets.estimating import can_estimate, estimate, node_seconds
 from vitrify.targets.partition import partition
-from vitrify.targets.placement import Coverage, Placement, Verdict
+from vitrify.targets.placement import Coverage, Estimate, Placement, Verdict
 from vitrify.targets.rules.judging import judge
 
 
 def place(graph: Graph, target: Target) -> Placement:
-    """Return where the rules put every node of ``graph``; what the NPU's share takes is not known to them."""
+    """Return where the rules put every node of ``graph``; where the target's facts allow it, with estimated times."""
     return placed_as(graph, target, judge(graph, target))
 
 
 def placed_as(graph: Graph, target: Target, verdicts: Sequence[Verdict]) -> Placement:
     """Return the placement that ``verdicts`` make, one for each node in the graph's order."""
     places = {node: verdict.placement for node, verdict in zip(graph, verdicts, strict=True)}
-    costs = {node: cpu_seconds(node, target).likely * 1e3 for node, place in places.items() if place == "cpu"}
-    macs = {node: node_macs(node) for node in places}
-    off_cpu = [node for node, place in places.items() if place != "cpu"]
-    share = Coverage(nodes=_share(len(off_cpu), len(places)),
-                     macs=_share(sum(macs[node] for node in off_cpu), sum(macs.values())),
-                     time=None)
-    return Placement(target=target.name, coverage=share, verdicts=tuple(verdicts),
-                     partitions=tuple(partition(graph, places, None, costs)))
+    times = node_seconds(graph, places, target)
+    costs = {node: found.likely * 1e3 for node, found in times.items()}
+    parts = tuple(partition(graph, places, None, costs))
+    share = _coverage(dict(zip(graph, verdicts, strict=True)), times if can_estimate(target) else None)
+    return Placement(target=target.name, coverage=share, verdicts=tuple(verdicts), partitions=parts)
 
 
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
+def estimated(graph: Graph, target: Target, placement: Placement) -> Estimate | None:
+    """Return the latency of a graph placed so, by the target's facts; None where they do not allow it."""
+    places = {node: verdict.placement for node, verdict in zip(graph, placement.verdicts, strict=True)}
+    return estimate(node_seconds(graph, places, target), places, placement.npu_partitions, target)
+
+
+def _coverage(verdicts: Mapping[Node, Verdict], times: Mapping[Node, Seconds] | None) -> Coverage:
+    """The three shares off the CPU, and those that rest on what is inferred or unknown."""
+    macs = {node: node_macs(node) for node in verdicts}
+
+    def share(wanted: Callable[[Verdict], bool], weights: Mapping[Node, float]) -> float:
+        whole = sum(weights.values())
+        return sum(weights[node] for node, verdict in verdicts.items() if wanted(verdict)) / whole if whole else 0.0
+
+    def off_cpu(verdict: Verdict) -> bool:
+        return verdict.placement != "cpu"
+
+    def unsure(verdict: Verdict) -> bool:
+        return verdict.is_unsure
+
+    each: dict[Node, float] = dict.fromkeys(verdicts, 1.0)
+    likely = None if times is None else {node: found.likely for node, found in times.items()}
+    return Coverage(nodes=share(off_cpu, each), macs=share(off_cpu, macs),
+                    time=None if likely is None else share(off_cpu, likely), unsure_nodes=share(unsure, each),
+                    unsure_macs=share(unsure, macs), unsure_time=None if likely is None else share(unsure, likely))

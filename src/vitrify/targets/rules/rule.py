@@ -22,11 +22,18 @@ Value = str | int | float | list[int]
 
 
 class Breach(NamedTuple):
-    """What in a node a rule does not allow: a sentence with value and limit, both by name, the nearest legal form."""
+    """What in a node a rule does not allow: a sentence with value and limit, both by name, the nearest legal form.
+
+    ``confidence``, ``source`` and ``versions`` stand in the place of the rule's own where what is known differs from
+    operator to operator.
+    """
 
     headline: str
     values: Mapping[str, Value] = {}
     nearest: str = ""
+    confidence: Confidence | None = None
+    source: str = ""
+    versions: str = ""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
