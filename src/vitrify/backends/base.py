@@ -8,10 +8,10 @@ for is imported.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -123,6 +123,14 @@ class Backend(Protocol):
 
         Raises:
             VitrifyError: as ``check``, or nothing of it would run on the NPU.
+        """
+
+    def run(self, compiled: Path, target: Target, samples: Sequence[Sequence[Any]],
+            options: CompilerOptions = ...) -> list[list[Any]] | None:
+        """Return a compiled file's output tensors for the samples' input tensors; None where nothing here can run it.
+
+        Raises:
+            VitrifyError: what could run it fails.
         """
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from vitrify.backends.base import Compiled, CompilerOptions, Installation, backend
 from vitrify.core.errors import UsageError
@@ -55,6 +56,11 @@ class Vela:
 
         return compile_model(path, target, output, optimise=_optimise(options),
                              seconds=options.seconds or DEFAULT_SECONDS, memory_bytes=options.memory_bytes)
+
+    def run(self, compiled: Path, target: Target, samples: Sequence[Sequence[Any]],
+            options: CompilerOptions = CompilerOptions()) -> list[list[Any]] | None:
+        """Return nothing: a command stream runs on the chip only."""
+        return None
 
 
 def _optimise(options: CompilerOptions) -> Optimise | None:
