@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from doubles import Refuses, double
-from quantized_maker import Maker, check_fix, given, largest_difference, run
+from quantized_maker import Maker, check_fix, given, largest_difference, on_cpu, run
 
 from vitrify import ops
 from vitrify.core.findings import Severity
@@ -104,6 +104,32 @@ def test_exact(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     chip = double(monkeypatch, f"exact_{name}", {code: refuses}, LIMITS)
     assert place(build().main, chip).coverage.nodes < 1
     check_fix(build, fix, tmp_path, target=chip.name)
+
+
+def chain() -> Model:
+    """A convolution, a pool, a resize and a mean of ten channels, read by two convolutions."""
+    m = Maker()
+    x = m.input(1, 8, 8, 16)
+    op = ops.Conv2D(padding=ops.Padding.SAME, stride_h=1, stride_w=1)
+    y = m.op(op, x, *m.weights(10, 3, 3, 16, x=x))
+    pooled = m.op(ops.MaxPool2D(padding=ops.Padding.VALID, stride_h=2, stride_w=2, filter_height=2, filter_width=2), y)
+    large = m.op(ops.ResizeNearestNeighbor(), pooled, m.ints(8, 8))
+    small = m.op(ops.Mean(keep_dims=True), m.op(ops.Relu(), pooled), m.ints(1, 2))
+    return m.model(m.op(op, large, *m.weights(16, 1, 1, 10, x=large)),
+                   m.op(op, small, *m.weights(8, 1, 1, 10, x=small)))
+
+
+def odd_maps(node: Node) -> bool:
+    return node.op.kind in ("MAX_POOL_2D", "MEAN", "RESIZE_NEAREST_NEIGHBOR") and bool(node.input(0).shape[-1] % 8)
+
+
+def test_channels_are_filled_between_convolutions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = double(monkeypatch, "filled", {"neutron.channels-multiple": odd_maps})
+    assert place(chain().main, chip).coverage.nodes < 1
+    model, places = check_fix(chain, "filled-channels", tmp_path, target=chip.name)
+    assert places[0].places == 1
+    assert {node.output.shape[3] for node in model.main} == {16, 8}
+    assert len(model.main) == len(chain().main)
 
 
 def test_both_flags_give_the_same_bytes_for_whole_factors_only(tmp_path: Path) -> None:
@@ -224,3 +250,66 @@ def test_what_is_left_has_its_reason_in_the_answer(monkeypatch: pytest.MonkeyPat
     assert (fixed.cpu_before, fixed.cpu_after, fixed.largest_error_lsb) == (1, 0, 0)
     (useless,) = fix_model(nearest((16, 16)), "told", only=["long-strides"]).rows
     assert "it mends no rule of told" in useless.undone[0]
+
+
+def grouped(batch: int = 1) -> Model:
+    m = Maker()
+    x = m.input(batch, 6, 6, 16)
+    op = ops.Conv2D(padding=ops.Padding.SAME, stride_h=1, stride_w=1)
+    return m.model(m.op(op, x, *m.weights(24, 3, 3, 4, x=x)))
+
+
+def average() -> Model:
+    m = Maker()
+    op = ops.AveragePool2D(padding=ops.Padding.SAME, stride_h=1, stride_w=1, filter_height=3, filter_width=3)
+    return m.model(m.op(op, m.input(1, 8, 8, 16)))
+
+
+def batched() -> Model:
+    m = Maker()
+    x = m.input(3, 6, 6, 16)
+    op = ops.Conv2D(padding=ops.Padding.SAME, stride_h=1, stride_w=1)
+    return m.model(m.op(op, x, *m.weights(16, 3, 3, 16, x=x)))
+
+
+def tripled() -> Model:
+    m = Maker()
+    return m.model(m.op(ops.ResizeNearestNeighbor(), m.input(1, 4, 4, 16), m.ints(12, 12)))
+
+
+def free() -> Model:
+    m = Maker()
+    x = m.input(1, 6, 6, 16)
+    x.shape_signature = (1, -1, -1, 16)
+    return m.model(m.op(ops.Relu(), x))
+
+
+REAL: dict[str, tuple[str, str, Callable[[], Model]]] = {
+    "imx95_groups": ("separate-groups", "imx95", grouped),
+    "imxrt700_groups": ("separate-groups", "imxrt700", grouped),
+    "imx8mp_grouped_batch": ("separate-groups", "imx8mp", lambda: grouped(2)),
+    "imx95_padded_average": ("large-pools", "imx95", average),
+    "mcxn947_batch": ("batches", "mcxn947", batched),
+    "imx95_three_times": ("resizes", "imx95", tripled),
+    "mcxn947_chain": ("filled-channels", "mcxn947", chain),
+    "imxrt700_softmax": ("softmax-tiles", "imxrt700", lambda: softmax(1, 75, 80, 8)),
+    "imx8mp_half_pixels": ("half-pixels", "imx8mp", lambda: nearest((16, 16))),
+    "imx8mp_pack": ("packs", "imx8mp", lambda: pack(1, 1, 4, 6)),
+    "imx95_free_shape": ("static-shapes", "imx95", free),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_on_real_chips(name: str, tmp_path: Path) -> None:
+    fix, target, build = REAL[name]
+    assert on_cpu(build(), target)
+    check_fix(build, fix, tmp_path, target=target)
+
+
+@pytest.mark.parametrize(("fix", "target", "build", "most"), [
+    ("joined-scales", "imx95", concat, 1), ("rescaled-results", "imx95", mean, 1),
+    ("symmetric-matmuls", "imxrt700", matmul, 4),
+], ids=["concat", "mean", "matmul"])
+def test_close_on_real_chips(fix: str, target: str, build: Callable[[], Model], most: int, tmp_path: Path) -> None:
+    assert on_cpu(build(), target)
+    check_fix(build, fix, tmp_path, target=target, most=most)

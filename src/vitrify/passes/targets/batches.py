@@ -9,10 +9,12 @@ from vitrify.passes.targets.means import rearranged
 from vitrify.passes.targets.place import Place
 
 
-@fix("batches", ops.Mean, ops.ResizeBilinear, ops.ResizeNearestNeighbor,
-     mends=("ethos-u.batch", "ethos-u.stops-compiler"),
-     says="takes the batch of a mean as height of one image, whose rows are averaged; resizes one sample at a time",
-     wins="a mean that would be left to the CPU, a resize that would stop the compiler")
+@fix("batches", ops.Mean, ops.ResizeBilinear, ops.ResizeNearestNeighbor, ops.Conv2D, ops.DepthwiseConv2D,
+     ops.MaxPool2D, mends=("ethos-u.batch", "ethos-u.stops-compiler", "neutron.batch", "vip8000.grouped-batch"),
+     says="takes the batch of a mean as height of one image, whose rows are averaged; resizes, convolves and pools one "
+     "sample at a time",
+     wins="a mean that would be left to the CPU, a resize that would stop the compiler, samples that a converter does "
+     "not take together")
 def batches(place: Place) -> Tensor | None:
     """By operator."""
     if isinstance(place.node.op, ops.Mean):
@@ -20,6 +22,6 @@ def batches(place: Place) -> Tensor | None:
     count = place.x.shape[0]
     if count < 2 or not place.is_static:
         return None
-    samples = [place.add(place.node.op, [place.cut(place.x, 0, i, 1), place.node.input(1)], place.output)
+    samples = [place.add(place.node.op, [place.cut(place.x, 0, i, 1), *place.node.inputs[1:]], place.output)
                for i in range(place.count(count))]
     return place.concat(samples, 0)

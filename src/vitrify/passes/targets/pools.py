@@ -26,7 +26,7 @@ class _Region(NamedTuple):
     results: int
 
 
-@fix("large-pools", ops.AveragePool2D, ops.MaxPool2D, mends=("ethos-u.pool-window",),
+@fix("large-pools", ops.AveragePool2D, ops.MaxPool2D, mends=("ethos-u.pool-window", "neutron.pool-padding"),
      says="takes the averages at each border apart, where fewer pixels are seen, each without padding; takes a maximum "
      "along columns first, then along the rows of what is left",
      wins="a padded average beyond 8x8, or a maximum over more than 256 rows or 65536 pixels, that would be left to "

@@ -15,7 +15,7 @@ from vitrify.passes.targets.codes import FLOAT, UNSUPPORTED
 _STATED = "tensors"
 
 
-@fix("static-shapes", mends=("ethos-u.dynamic-shape",), whole=True,
+@fix("static-shapes", mends=("ethos-u.dynamic-shape", "neutron.dynamic-shape", "vip8000.dynamic-shape"), whole=True,
      says="clears shape signatures that call a dimension free whose extent is known",
      wins="the compiler leaves everything with such a dimension to the CPU, although the shapes are static")
 def static_shapes(model: Model) -> int:

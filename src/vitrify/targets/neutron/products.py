@@ -109,7 +109,7 @@ def volume(node: Node, variant: Variant) -> Iterator[Breach]:
 
 @held("neutron.grouped-convolution", operators=["CONV_2D"], old="documented",
       says="a convolution reads all channels, or is depthwise", why="the array sums over all channels of a pixel",
-      help="split the channels, convolve each part, and join them")
+      fix="separate-groups")
 def groups(node: Node, variant: Variant) -> Iterator[Breach]:
     """Grouped convolutions."""
     x, weight = feature(node), weights(node)
@@ -181,7 +181,7 @@ def old_pool_stride(node: Node, variant: Variant) -> Iterator[Breach]:
 
 
 @held("neutron.pool-padding", operators=["AVERAGE_POOL_2D"], says="an average is not padded", old="inferred",
-      why="the NPU divides by the whole window, TFLite by what of it is inside")
+      why="the NPU divides by the whole window, TFLite by what of it is inside", fix="large-pools")
 def average(node: Node, variant: Variant) -> Iterator[Breach]:
     """Padded averages."""
     windows = _windows(node)

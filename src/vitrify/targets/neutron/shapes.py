@@ -31,7 +31,7 @@ def broadcast(node: Node, variant: Variant) -> Iterator[Breach]:
 
 
 @held("neutron.divisor", operators=["DIV"], old=None, says="a divisor is constant",
-      why="the converter multiplies with its inverse", fix="constant-quotients")
+      why="the converter multiplies with its inverse")
 def divisor(node: Node, variant: Variant) -> Iterator[Breach]:
     """Divisors that are computed."""
     found = node.optional(1)
@@ -50,7 +50,7 @@ def rank(node: Node, variant: Variant) -> Iterator[Breach]:
 
 
 @held("neutron.slice-stride", operators=["STRIDED_SLICE"], c="inferred", old=None, says="slices have the step 1",
-      why="ExecuTorch's way to the converter knows no other step", fix="")
+      why="ExecuTorch's way to the converter knows no other step")
 def step(node: Node, variant: Variant) -> Iterator[Breach]:
     """Slices that leave out elements."""
     found = ints(node.optional(3))

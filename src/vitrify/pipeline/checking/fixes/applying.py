@@ -102,7 +102,10 @@ def _by_operator(fixes: Sequence[Fix]) -> dict[str, list[Fix]]:
 
 def _swept(model: Model, one: Fix, target: Target) -> list[Applied]:
     assert one.sweep is not None
-    before, broken = State(model), len(reasons(model.main, target))
+    found = reasons(model.main, target)
+    if not one.is_cheaper_on(target.family) and not any(r.code in one.mends for some in found.values() for r in some):
+        return []
+    before, broken = State(model), len(found)
     changes = one.sweep(model)
     won = broken - len(reasons(model.main, target))
     if changes and won < 0:
