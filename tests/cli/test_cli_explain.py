@@ -91,7 +91,14 @@ def test_targets(ask: Ask) -> None:
     assert status == 0
     assert isinstance(result, TargetsResult)
     assert [row.name for row in result.targets] == targets.names()
-    assert all(row.has_compiler and row.rules > 30 for row in result.targets)
+    by_family = {row.family: row for row in result.targets}
+    assert by_family["ethos_u"].has_compiler
+    assert by_family["ethos_u"].rules > 30
+    assert by_family["neutron"].rules > 30
+    assert all(row.rules and (row.has_compiler or row.backend) for row in result.targets)
+    assert [row.name for row in result.targets if row.where_compiled] == ["ara240", "imx8mp"]
+    assert by_family["vip8000"].assumed == ["macs_per_cycle", "clock_hz"]
+    assert by_family["vip8000"].cache_bytes is None
     status, result = ask("targets", "imx93")
     assert status == 0
     assert isinstance(result, TargetsResult)

@@ -11,6 +11,9 @@ from vitrify.results import FactRow, TargetRow, TargetsResult
 if TYPE_CHECKING:
     from vitrify.targets import Target
 
+_SHOWN = ("macs_per_cycle", "clock_hz", "cache_bytes")
+"""The facts that the list of chips shows."""
+
 
 def list_targets(name: str = "") -> TargetsResult:
     """Return a row for each target; of one that is named, its facts too.
@@ -41,8 +44,14 @@ def _row(chip: Target, in_full: bool) -> TargetRow:
     return TargetRow(
         name=chip.name, title=chip.title, npu=chip.npu, backend=chip.backend, has_compiler=has_compiler(chip),
         accelerator=chip.accelerator, family=chip.family, core=chip.core, rules=len(applied),
-        macs_per_cycle=int(chip.value("macs_per_cycle")), clock_hz=chip.value("clock_hz"),
-        cache_bytes=int(chip.value("cache_bytes")), operators=_operators(chip) if in_full else [], facts=facts)
+        where_compiled=chip.where_compiled, macs_per_cycle=_whole(chip.known("macs_per_cycle")),
+        clock_hz=chip.known("clock_hz"), cache_bytes=_whole(chip.known("cache_bytes")),
+        assumed=[name for name in _SHOWN if name in chip.facts and chip.fact(name).basis != "documented"],
+        operators=_operators(chip) if in_full else [], facts=facts)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
 
 
 def _operators(chip: Target) -> list[str]:

@@ -73,19 +73,19 @@ def ledger_rows(ledger: Ledger | None) -> list[LedgerRow]:
 
 def coverage_row(coverage: targets.Coverage) -> Coverage:
     """Turn the shares on the NPU into a row."""
-    return Coverage(nodes=coverage.nodes, macs=coverage.macs, time=coverage.time)
+    return msgspec.convert(msgspec.to_builtins(coverage), Coverage)
 
 
 def placement_row(placement: targets.Placement, cycles: Sequence[int | None] | None = None) -> PlacementRow:
     """Turn a placement into rows; ``cycles`` are those of each verdict's node, whose names need not be unique."""
     verdicts = [
         VerdictRow(node=v.node, operator=v.operator, placement=v.placement, confidence=v.confidence,
-                   rules=[msgspec.convert(msgspec.to_builtins(rule), RuleRow) for rule in v.rules],
+                   source=v.source, rules=[msgspec.convert(msgspec.to_builtins(rule), RuleRow) for rule in v.rules],
                    origin=list(v.origin), cycles=spent)
         for v, spent in zip(placement.verdicts, cycles or [None] * len(placement.verdicts), strict=True)]
     partitions = [PartitionRow(index=p.index, placement=p.placement, nodes=list(p.nodes), bytes_in=p.bytes_in,
                                bytes_out=p.bytes_out, inputs=_crossings(p.inputs), outputs=_crossings(p.outputs),
-                               time_ms=p.time_ms if cycles is not None or p.placement == "cpu" else None)
+                               time_ms=p.time_ms if cycles is not None or p.time_ms or p.placement == "cpu" else None)
                   for p in placement.partitions]
     return PlacementRow(npu=placement.count("npu"), cpu=placement.count("cpu"), folded=placement.count("folded"),
                         verdicts=verdicts, partitions=partitions)

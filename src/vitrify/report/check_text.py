@@ -80,7 +80,20 @@ def _shares(result: CheckResult, out: Console) -> None:
                   f"{counted(len(result.verdicts), 'operator')}")
         return
     out.print(f"{name}: {_share_text(result.coverage)}")
+    unsure = _unsure_text(result.coverage)
+    if unsure:
+        out.print(f"[yellow]{unsure}[/]")
     out.print(f"[dim]judged by {escape(', '.join(result.judges))}[/]")
+
+
+def _unsure_text(shares: Coverage) -> str:
+    """How much of the verdicts nobody tells in public; empty where all is documented or seen."""
+    if not shares.unsure_nodes and not shares.unsure_macs:
+        return ""
+    parts = [f"{percent(shares.unsure_nodes)} of the nodes", f"{percent(shares.unsure_macs)} of the MACs"]
+    if shares.unsure_time is not None:
+        parts.append(f"{percent(shares.unsure_time)} of the estimated time")
+    return f"inferred, or unknown and counted as the CPU's: {', '.join(parts)}"
 
 
 def _share_text(shares: Coverage) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -52,19 +55,33 @@ def show_targets(result: TargetsResult, out: Console) -> None:
     for column in ("target", "chip", "MACs/cycle", "clock", "on-chip memory", "compiler", "rules"):
         table.add_column(column, overflow="fold")
     for row in result.targets:
-        table.add_row(*map(escape, (row.name, row.title, str(row.macs_per_cycle), f"{row.clock_hz / 1e6:.0f} MHz",
-                                    bytes_text(row.cache_bytes), _compiler(row), str(row.rules))))
+        table.add_row(*map(escape, (
+            row.name, row.title, _value(row, "macs_per_cycle", str), _value(row, "clock_hz", _megahertz),
+            _value(row, "cache_bytes", bytes_text), _compiler(row), str(row.rules))))
     out.print(table)
     out.print("`vitrify targets NAME` shows the facts of one, with their sources")
 
 
+def _value(row: TargetRow, name: str, text: Callable[[Any], str]) -> str:
+    """A fact as text; what is assumed is marked, what nobody tells is said."""
+    found = getattr(row, name)
+    return "not public" if found is None else f"{text(found)}{' (assumed)' if name in row.assumed else ''}"
+
+
+def _megahertz(clock_hz: float) -> str:
+    return f"{clock_hz / 1e6:.0f} MHz"
+
+
 def _compiler(row: TargetRow) -> str:
+    if row.where_compiled:
+        return "none here"
     return f"{row.backend}{'' if row.has_compiler else ' (not installed)'}"
 
 
 def _target(row: TargetRow, out: Console) -> None:
     out.print(f"[bold]{escape(row.name)}[/]: {escape(row.title)}, {escape(row.npu)}")
-    out.print(f"compiler {escape(_compiler(row))} as {escape(row.accelerator)}; {counted(row.rules, 'rule')} of the "
+    compiler = f"compiler {_compiler(row)} as {row.accelerator}" if not row.where_compiled else row.where_compiled
+    out.print(f"{escape(compiler)}; {counted(row.rules, 'rule')} of the "
               f"family {escape(row.family)}, core {escape(row.core)}")
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("fact", "value", "between", "basis", "source"):

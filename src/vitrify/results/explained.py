@@ -42,7 +42,9 @@ class FactRow(msgspec.Struct, kw_only=True):
 
 class TargetRow(msgspec.Struct, kw_only=True):
     """A chip. ``backend`` is the compiler that serves its NPU, ``has_compiler`` whether it is installed, ``rules`` how
-    many rules hold for it. ``operators`` and ``facts`` are given of a chip that was asked for by name."""
+    many rules hold for it; ``where_compiled`` says what happens where no compiler that Vitrify drives serves it.
+    ``macs_per_cycle``, ``clock_hz`` and ``cache_bytes`` are null where nothing is known of them; ``assumed`` lists
+    those that are not documented. ``operators`` and ``facts`` are given of a chip that was asked for by name."""
 
     name: str
     title: str = ""
@@ -53,8 +55,10 @@ class TargetRow(msgspec.Struct, kw_only=True):
     family: str = ""
     core: str = ""
     rules: int = 0
-    macs_per_cycle: int = 0
-    clock_hz: float = 0.0
-    cache_bytes: int = 0
+    where_compiled: str = ""
+    macs_per_cycle: int | None = None
+    clock_hz: float | None = None
+    cache_bytes: int | None = None
+    assumed: list[str] = []
     operators: list[str] = []
     facts: list[FactRow] = []

@@ -97,8 +97,9 @@ class RuleRow(msgspec.Struct, kw_only=True):
 class VerdictRow(msgspec.Struct, kw_only=True):
     """Where one node runs, and why. ``placement`` is ``npu``, ``cpu`` or ``folded`` (it costs nothing of its own).
 
-    ``confidence``: ``compiler`` when the target's own compiler did it so, else that of the rule that is believed least:
-    ``documented``, ``observed``, ``inferred`` or ``unknown``. ``origin`` lists the nodes of the user's file that it was
+    ``confidence``: ``compiler`` when the target's own compiler did it so, else how it is known, by ``source``: of a
+    node that is taken, that of its operator; of one that is not, that of the rule believed most: ``documented``,
+    ``observed``, ``inferred`` or ``unknown``. ``origin`` lists the nodes of the user's file that it was
     made from.
     """
 
@@ -107,6 +108,7 @@ class VerdictRow(msgspec.Struct, kw_only=True):
     placement: str
     rules: list[RuleRow] = []
     confidence: str = "compiler"
+    source: str = ""
     origin: list[str] = []
     cycles: int | None = None
 
@@ -152,11 +154,18 @@ class PartitionRow(msgspec.Struct, kw_only=True):
 
 
 class Coverage(msgspec.Struct, kw_only=True):
-    """The share that runs on the NPU, 0..1, by three measures; null when it is not known."""
+    """The share that runs on the NPU, 0..1, by three measures; null when it is not known.
+
+    The ``unsure`` ones are the shares of all nodes, MACs and time, on either side, whose place nobody tells in public:
+    it is inferred from something near, or unknown and counted as the CPU's.
+    """
 
     nodes: float | None = None
     macs: float | None = None
     time: float | None = None
+    unsure_nodes: float | None = None
+    unsure_macs: float | None = None
+    unsure_time: float | None = None
 
 
 class Estimate(msgspec.Struct, kw_only=True):

@@ -40,8 +40,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     ``family`` is the package of rules that holds for it, ``core`` the variant among them. ``far_memory`` holds the
     weights, unless ``constants`` are near; values live there too, or in on-chip memory (``arena``).
-    ``command`` is how the vendor's compiler is called by hand, with ``{input}`` and ``{output}``; where nobody can,
-    ``where_compiled`` says what happens instead.
+    ``where_compiled`` says what happens where no compiler that Vitrify drives serves the chip.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     far_memory: Literal["dram", "flash"] = "dram"
     arena: Literal["near", "far"] = "far"
     constants: Literal["near", "far"] = "far"
-    command: str = ""
     where_compiled: str = ""
     facts: dict[str, Fact]
 

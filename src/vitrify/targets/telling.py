@@ -9,7 +9,7 @@ from vitrify.core.findings import Finding, Severity
 from vitrify.targets.placement import Placement, Reason, Verdict
 
 _NAMES_SHOWN = 5
-_WHOLE_MODEL = ("ethos-u.float-tensor", "ethos-u.dynamic-shape")      # one cause, whatever operators it strikes
+_WHOLE_MODEL = ("float-tensor", "dynamic-shape")      # one cause, whatever operators it strikes
 
 
 def cpu_nodes(placement: Placement) -> list[Finding]:
@@ -24,7 +24,7 @@ def cpu_nodes(placement: Placement) -> list[Finding]:
 
 
 def _group(verdict: Verdict, rule: Reason) -> tuple[str, ...]:
-    if rule.code in _WHOLE_MODEL:
+    if rule.code.rpartition(".")[2] in _WHOLE_MODEL:
         return (rule.code,)
     named = "'" in rule.headline      # it names a tensor, so no two are the same
     return rule.code, verdict.operator, "" if named else rule.headline

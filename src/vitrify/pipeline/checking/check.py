@@ -16,7 +16,7 @@ from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline.checking.compiled import check_compiled
 from vitrify.pipeline.checking.diagnosing import Case, diagnose, kinds
 from vitrify.pipeline.checking.fixing import FixOptions, fix_ledger, fix_to
-from vitrify.pipeline.checking.judging import Judged, judge_file, judge_model
+from vitrify.pipeline.checking.judging import Judged, compile_later, judge_file, judge_model
 from vitrify.pipeline.checking.without_data import quantize_on_trial, refused_anew
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import called, existing, rename
@@ -62,7 +62,17 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
     with exchanged(source, conversion, shown) as (file, told):
         found = _check(_Call(file, source, chip, data, conversion, shown, rules_only, fix))
     found.findings = [*told, *(rename(finding, file, source) for finding in found.findings)]
+    later = compile_later(_integer_file(found, source), chip) if found.form != "compiled" else None
+    found.findings += [] if later is None else [later]
     return found
+
+
+def _integer_file(result: CheckResult, source: Path) -> Path:
+    """The file that a compiler takes: the source, or what quantizing or fixing it writes."""
+    if result.output:
+        return Path(result.output)
+    as_it_is = result.form == "as it is" and source.suffix == ".tflite"
+    return source if as_it_is else Path(f"{source.stem}_int8.tflite")
 
 
 class _Call:

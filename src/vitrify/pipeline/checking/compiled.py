@@ -21,6 +21,9 @@ UNKNOWN = RuleRow(code="check.passed-through", headline="the compiler left it on
                   why="why, the compiled file does not say", help="check the file that it was compiled from",
                   confidence="compiler")
 
+_BACKENDS = {"ethos-u": "vela", "NeutronGraph": "neutron"}
+"""The backend that makes each kind of NPU graph."""
+
 
 def check_compiled(path: Path, target: Target) -> CheckResult | None:
     """List the NPU graphs of a compiled file and what stands beside them; None for a file that is not compiled.
@@ -46,7 +49,7 @@ def check_compiled(path: Path, target: Target) -> CheckResult | None:
     result.coverage = Coverage(nodes=on_npu / len(result.verdicts) if result.verdicts else 0.0)
     makers = Counter(row.operator for row in result.verdicts if row.placement == "npu")
     made = " and ".join(f"{counted(count, f'{kind} graph')} by {NPU_GRAPHS[kind]}" for kind, count in makers.items())
-    fits = any(kind == "ethos-u" for kind in makers) == (target.backend == "vela")
+    fits = any(_BACKENDS.get(kind) == target.backend for kind in makers)
     result.findings = [Finding(
         code="check.compiled", severity=Severity.INFO if fits else Severity.WARNING, where=str(path),
         headline=f"the file is compiled already: {made}, {counted(len(result.verdicts) - on_npu, 'operator')} beside "

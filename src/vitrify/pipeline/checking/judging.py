@@ -37,9 +37,11 @@ class Judged:
 
 def judge_model(model: Model, target: Target) -> Judged:
     """Judge a model as it is, by the rules alone."""
-    from vitrify.targets.rules import place
+    from vitrify.targets.rules import cautions, estimated, place
 
-    return Judged(model, place(model.main, target))
+    placement = place(model.main, target)
+    return Judged(model, placement, findings=cautions(model.main, target),
+                  estimate=estimated(model.main, target, placement))
 
 
 def judge_file(path: Path, target: Target, reporter: Reporter, rules_only: bool, model: Model | None = None) -> Judged:
@@ -106,6 +108,30 @@ def _compile(path: Path, target: Target, driver: Backend, judged: Judged) -> str
     return str(judged.placement)
 
 
+def _own_estimate(judged: Judged, answer: Compiled) -> Estimate | None:
+    """What the target's facts say where the compiler says nothing of time."""
+    from vitrify.targets import base
+    from vitrify.targets.rules import estimated
+
+    return estimated(judged.model.main, base.load(answer.target), answer.placement)
+
+
+def compile_later(path: Path, target: Target) -> Finding | None:
+    """Say how a file is compiled where that is not possible here; None where the compiler is installed."""
+    from vitrify.backends.base import driver_of
+
+    driver = driver_of(target)
+    headline = f"verdict by rules; compile not possible here for {target.name}"
+    if driver is None:
+        return Finding(code="check.not-compiled", severity=Severity.INFO, where=str(path), headline=headline,
+                       why=target.where_compiled)
+    if driver.installations():
+        return None
+    told = driver.missing(path, target)
+    return Finding(code="check.not-compiled", severity=Severity.INFO, where=str(path), headline=headline,
+                   why=told.headline, help=told.help)
+
+
 def _take(judged: Judged, answer: Compiled) -> None:
     """The nodes that stay on the CPU are told once, by whom they concern."""
     from vitrify.targets.telling import cpu_nodes
@@ -113,5 +139,6 @@ def _take(judged: Judged, answer: Compiled) -> None:
     judged.placement = answer.placement
     retold = {finding.code for finding in cpu_nodes(answer.placement)}
     judged.findings += [f for f in answer.findings if f.code not in retold]
-    judged.estimate, judged.cycles = answer.estimate, [row.cycles for row in answer.operators]
+    judged.estimate = answer.estimate or _own_estimate(judged, answer)
+    judged.cycles = [row.cycles for row in answer.operators]
     judged.judges.append(answer.maker)

@@ -129,10 +129,10 @@ def resize(node: Node, variant: Variant) -> Iterator[Breach]:
         yield Breach("its size is computed at run time", {}, "a constant")
 
 
-@rule("vip8000.half-pixel", operators=["RESIZE_NEAREST_NEIGHBOR"], says="pixels are not centred when the nearest is "
-      "taken", why="the attribute was refused on the board and the graph cut there; a whole-number factor gives the "
-      "same values without it", source=_HALF, confidence="inferred", versions="NNAPI of BSP 5.10; later ones not described",
-      fix="half-pixels")
+@rule("vip8000.half-pixel", operators=["RESIZE_NEAREST_NEIGHBOR"], source=_HALF, confidence="inferred",
+      says="pixels are not centred when the nearest is taken", fix="half-pixels",
+      why="the attribute was refused on the board and the graph cut there; a whole-number factor gives the same values "
+      "without it", versions="seen with NNAPI; the delegate of later BSPs is not described")
 def half_pixel(node: Node, variant: Variant) -> Iterator[Breach]:
     """Nearest neighbours with centred pixels."""
     op, x = node.op, feature(node)
