@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from vitrify.matching.items import Item
+from vitrify.matching.items import Item, plain_name
 from vitrify.matching.state import State, bucketed
 
 LEAST_AGREEING = 0.7
 """Share of the names found on both sides that must stand for the same thing; numbered names shift with a node."""
 
 FEW = 4
+CONTRADICTED = 0.02
+"""Share of the numbered names found on both sides that may stand for another operator; a shift by one gives most."""
+
+_NUMBERED = re.compile(r"^[A-Za-z:_]*\d+$|(?:^|/)node_\w*?\d+$")
+"""Names that are no more than a kind and a running number, as exporters give to nodes without one."""
 MANY_OF_ONE_NAME = 256
 
 
@@ -27,6 +33,7 @@ def by_content(state: State) -> None:
 
 def by_name(state: State) -> bool:
     """Pair nodes by what they were in the user's file, then by their own names; False where names say nothing."""
+    _drop_numbered(state)
     if not names_agree(state):
         return False
     for names, how in ((_whole, "origin"), (_own, "name"), (_sources, "origin"), (_all, "name")):
@@ -34,8 +41,34 @@ def by_name(state: State) -> bool:
     return True
 
 
+def _drop_numbered(state: State) -> None:
+    """Forget numbered names where one and the same stands for other operators on the two sides."""
+    ours, theirs = _operators(state.left.items), _operators(state.right.items)
+    shared = ours.keys() & theirs.keys()
+    wrong = sum(_contradict(ours[name], theirs[name]) for name in shared)
+    if wrong <= CONTRADICTED * len(shared):
+        return
+    for item in (*state.left.items, *state.right.items):
+        item.names = frozenset(name for name in item.names if not _NUMBERED.search(name))
+        item.sources = frozenset(name for name in item.sources if not _NUMBERED.search(name))
+
+
+def _operators(items: Iterable[Item]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for item in items:
+        for source in item.node.origin.sources:
+            if source.operator and _NUMBERED.search(source.name):
+                found[source.name].add(source.operator)
+    return found
+
+
+def _contradict(ours: set[str], theirs: set[str]) -> bool:
+    """True where operators differ; those of an ONNX file and of a TFLite file are not the same words."""
+    return ours.isdisjoint(theirs) and all(map(str.isupper, ours)) == all(map(str.isupper, theirs))
+
+
 def _whole(item: Item) -> Iterable[object]:
-    return ((item.sources, item.node.name),) if item.sources else ()
+    return ((item.sources, item.names),) if item.sources else ()
 
 
 def _own(item: Item) -> Iterable[object]:
@@ -47,8 +80,6 @@ def _sources(item: Item) -> Iterable[object]:
 
 
 def _all(item: Item) -> Iterable[object]:
-    from vitrify.matching.items import plain_name
-
     return {*item.names, *map(plain_name, item.sources)}
 
 

@@ -34,13 +34,20 @@ def _by_origin(state: State, lonely: list[Item], other: Side) -> dict[Item, Item
     for item in other.items:
         for source in item.sources:
             index[source].append(item)
-    found = {}
+    found: dict[Item, Item] = {}
     for item in lonely:
+        beside = _beside(state, item, found)
         near = {home for source in item.sources for home in index.get(source, ())[:MOST_CANDIDATES]}
         if near:
-            found[item] = max(near, key=lambda home: (_overlap(item, home), home not in state.partner,
+            found[item] = max(near, key=lambda home: (home in beside, _overlap(item, home), home not in state.partner,
                                                       home.kind == item.kind, -abs(home.place - item.place)))
     return found
+
+
+def _beside(state: State, item: Item, found: dict[Item, Item]) -> set[Item]:
+    """The counterparts of the nodes next to one, those that were found for lonely ones included."""
+    near = [feed for _, feed in makers(item)] + [reader for reader, _ in item.readers]
+    return {home for one in near if (home := state.partner.get(one) or found.get(one)) is not None}
 
 
 def _overlap(a: Item, b: Item) -> float:

@@ -29,6 +29,7 @@ def by_surroundings(state: State) -> None:
     spread(state, state.exact)
     spread(state, state.kind, everything=True)
     by_gaps(state, state.kind)
+    by_elimination(state)
 
 
 # outward from pairs
@@ -118,6 +119,19 @@ def _past(state: State, readers: Iterable[tuple[Item, int]]) -> list[Item]:
         else:
             found[item] = None
     return sorted(found, key=lambda item: item.place)
+
+
+# what is left
+
+
+def by_elimination(state: State) -> None:
+    """Pair what is left once on both sides: it stands somewhere else now."""
+    ours, theirs = (bucketed((i for i in state.unmatched(side.items) if not i.is_plumbing), state.exact)
+                    for side in (state.left, state.right))
+    for key, mine in ours.items():
+        other = theirs.get(key, [])
+        if len(mine) == len(other) == 1:
+            state.pair(mine[0], other[0], "order")
 
 
 # rings of neighbours

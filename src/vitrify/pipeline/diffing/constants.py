@@ -91,14 +91,14 @@ def _integers(what: str, a: Tensor, b: Tensor, is_relaid: bool) -> Iterator[Chan
 
 
 def _values(what: str, a: Tensor, b: Tensor) -> Iterator[ChangeRow]:
-    mine, other, steps = real(a), real(b), _steps(a, b)
+    mine, other, steps = np.atleast_1d(real(a)), np.atleast_1d(real(b)), _steps(a, b)
     layout = _layout(mine, other)
     if layout is None:
         return
     mine = layout.apply(mine)
     scale: Array | None
     if steps is not None and steps[0] is a:
-        scale = np.broadcast_to(layout.apply(np.broadcast_to(steps[1], real(a).shape)), mine.shape)
+        scale = np.broadcast_to(layout.apply(np.broadcast_to(steps[1], np.atleast_1d(real(a)).shape)), mine.shape)
     else:
         scale = None if steps is None else np.broadcast_to(steps[1], other.shape)
     with np.errstate(all="ignore"):

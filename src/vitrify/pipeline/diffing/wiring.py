@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+
+from msgspec import structs
 
 from vitrify.ir import Tensor
 from vitrify.matching import Group, Item, Matching
@@ -12,29 +15,63 @@ from vitrify.results.diffing import ChangeRow
 MOST = 24
 """Makers that are followed; a node behind more of them is not judged."""
 
+MOST_MOVED = 16
+"""Moved nodes that are told from what stands around them; with more, all that read other values are told."""
+
 Ends = frozenset[int]
 
 
 class Wiring:
-    """The groups that each group reads, on both sides."""
+    """The groups that each group reads, on both sides.
+
+    Where a node was moved, those around it read other values than before; it alone is told, as what is moved, and the
+    others are judged by what they read past it.
+    """
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
         self._numbers = {id(group): number for number, group in enumerate(matching.groups)}
-        self._behind: dict[Item, Ends | None] = {}
+        self._clear = {number for number, group in enumerate(matching.groups) if _is_plumbing(group)}
         a, b = matching.left.graph.inputs, matching.right.graph.inputs
         self._inputs: dict[Tensor, int] = {}
         for number, (i, j) in enumerate(matching.inputs):
             self._inputs[a[i]] = self._inputs[b[j]] = -1 - number
-        for side in (matching.left, matching.right):
+        self._behind: dict[Item, Ends | None] = {}
+        self._moved: dict[int, ChangeRow] = {}
+        self._look()
+        for _ in range(MOST_MOVED):
+            if not self._find_moved():
+                break
+
+    def _look(self) -> None:
+        for side in (self._matching.left, self._matching.right):
             for item in side.items:                       # in running order, so that what is read is known
                 self._behind[item] = self._seen_from(item)
+
+    def _find_moved(self) -> bool:
+        """Look through the node that explains most of what reads other values; False when none explains any."""
+        changed: dict[int, tuple[Ends, Ends]] = {}
+        for number, group in enumerate(self._matching.groups):
+            if group.left and group.right and number not in self._moved and number not in self._clear:
+                left, right = self._read(group)
+                if left is not None and right is not None and left != right:
+                    changed[number] = (left, right)
+        blamed = Counter(one for left, right in changed.values() for one in left ^ right if one in changed)
+        if not blamed:
+            return False
+        number = max(blamed, key=lambda one: (blamed[one], -one))
+        change = self._change(*changed[number])
+        self._moved[number] = structs.replace(change, kind="place")
+        self._clear.add(number)
+        self._look()
+        return True
 
     def _seen_from(self, item: Item) -> Ends | None:
         """The groups that a reader of ``item`` sees."""
         group = self._matching.of[item]
-        if group.left and group.right and not (item.is_plumbing and group.is_pair):
-            return frozenset((self._numbers[id(group)],))
+        number = self._numbers[id(group)]
+        if group.left and group.right and number not in self._clear:
+            return frozenset((number,))
         return self._joined(item.feeds)
 
     def _joined(self, feeds: list[Item | Tensor | None]) -> Ends | None:
@@ -51,19 +88,29 @@ class Wiring:
             return self._behind[feed]
         return frozenset((self._inputs[feed],)) if feed is not None and feed in self._inputs else frozenset()
 
+    def _read(self, group: Group) -> tuple[Ends | None, Ends | None]:
+        """What both sides of a group read, itself left out."""
+        own = {self._numbers[id(group)]}
+        left, right = (self._joined([f for i in items for f in i.feeds]) for items in (group.left, group.right))
+        return None if left is None else left - own, None if right is None else right - own
+
+    def _change(self, left: Ends, right: Ends) -> ChangeRow:
+        apart = bool(left) and bool(right) and not left & right
+        return ChangeRow(kind="place" if apart else "inputs", what="inputs", before=self._names(left, 0),
+                         after=self._names(right, 1),
+                         text=f"it reads {self._told(left, 0)}, then {self._told(right, 1)}")
+
     def changes(self, group: Group) -> Iterator[ChangeRow]:
         """Yield a change where the two sides of a group read other values."""
-        own = self._numbers[id(group)]
-        left = self._joined([f for i in group.left for f in i.feeds])
-        right = self._joined([f for i in group.right for f in i.feeds])
+        moved = self._moved.get(self._numbers[id(group)])
+        if moved is not None:
+            yield moved
+            return
+        left, right = self._read(group)
         if left is None or right is None:
             return
-        left, right = left - {own}, right - {own}
         if left != right:
-            apart = bool(left) and bool(right) and not left & right
-            yield ChangeRow(kind="place" if apart else "inputs", what="inputs", before=self._names(left, 0),
-                            after=self._names(right, 1), text=f"it reads {self._told(left, 0)}, then "
-                                                              f"{self._told(right, 1)}")
+            yield self._change(left, right)
         elif group.is_pair and group.left[0].kind == group.right[0].kind and group.left[0].kind not in COMMUTATIVE:
             a, b = group.left[0], group.right[0]
             first = [s for f in a.feeds if f is not None and (s := self._of(f)) is not None]
@@ -87,3 +134,8 @@ class Wiring:
         names = self._names(ends, side)
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
         return ", ".join(f"'{name}'" for name in names[:4]) + more if names else "nothing"
+
+
+def _is_plumbing(group: Group) -> bool:
+    """True where one side only brings values into another form, or the other has nothing."""
+    return any(items and all(i.is_plumbing for i in items) for items in (group.left, group.right))
