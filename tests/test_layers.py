@@ -18,7 +18,7 @@ LAYERS = [
     {"tflite", "data"},
     {"passes", "matching"},
     {"importers", "quant", "targets"},
-    {"backends", "runtimes"},
+    {"backends", "boards", "runtimes"},
     {"tasks", "verify", "profile"},
     {"deploy", "pipeline", "report"},
     {"api"},

@@ -23,6 +23,7 @@ PROMISED = {
     "sweep": "model target sizes precisions memory_modes cells cliffs output",
     "verify": "stages first_divergence",
     "build": "run artifacts coverage estimate stages",
+    "doctor": "board parts served probe",
 }
 COMMON = "schema_version command ok findings"
 PARTS = {

@@ -17,6 +17,7 @@ from vitrify.core.words import agreeing, bytes_text, counted, decibels, percent,
 from vitrify.report.analysis_text import show_analysis
 from vitrify.report.check_text import show_check
 from vitrify.report.diff_text import show_diff
+from vitrify.report.doctor_text import show_doctor
 from vitrify.report.explain_text import show_explanation, show_targets
 from vitrify.report.search_text import show_search
 from vitrify.report.sweep_text import show_sweep
@@ -28,6 +29,7 @@ from vitrify.results import (
     CompileResult,
     ConvertResult,
     DiffResult,
+    DoctorResult,
     ErrorRow,
     Estimate,
     ExplainResult,
@@ -254,7 +256,12 @@ def _estimate(estimate: Estimate, out: Console) -> None:
 
 
 def _compile(result: CompileResult, out: Console) -> None:
-    out.print(f"[bold green]wrote[/] {escape(result.output)} in {duration(result.seconds)}")
+    out.print(f"[bold green]wrote[/] {escape(result.output)} in {duration(result.seconds)}" if result.output
+              else "[bold red]not compiled[/]; what the rules say:")
+    if result.verification is not None:
+        _comparison(result.verification, out)
+    if result.first_divergence:
+        out.print(f"first divergence: {escape(result.first_divergence)}")
     rows = result.placement
     out.print(f"{escape(result.target)}: {rows.npu} nodes on the NPU, {rows.folded} folded into others, "
               f"{rows.cpu} on the CPU ({percent(result.coverage.macs)} of the MACs on the NPU)")
@@ -329,5 +336,6 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     VerifyResult: _verify,
     DiffResult: show_diff,
     BuildResult: _build,
+    DoctorResult: show_doctor,
 }
 """How each answer is shown."""

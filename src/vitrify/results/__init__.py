@@ -12,6 +12,7 @@ from vitrify.results.commands import (
     CompileResult,
     ConvertResult,
     DiffResult,
+    DoctorResult,
     ExplainResult,
     FailureResult,
     InspectResult,
@@ -24,6 +25,7 @@ from vitrify.results.commands import (
     VerifyResult,
 )
 from vitrify.results.diffing import ChangeRow, DiffSide, EndRow, NodeRow, SourceRow
+from vitrify.results.doctoring import BoardRow, PartRow, ServedRow
 from vitrify.results.explained import ExplanationRow, FactRow, TargetRow
 from vitrify.results.record import Artifact, BindingRow, ModelFacts, PictureRow, RunRecord, ScoreRow
 from vitrify.results.rows import (
@@ -59,6 +61,7 @@ __all__ = [
     "AnalysisRow",
     "Artifact",
     "BindingRow",
+    "BoardRow",
     "BuildResult",
     "CalibrationFacts",
     "CellRow",
@@ -75,6 +78,7 @@ __all__ = [
     "DiffResult",
     "DiffSide",
     "DistributionRow",
+    "DoctorResult",
     "EndRow",
     "ErrorRow",
     "Estimate",
@@ -92,6 +96,7 @@ __all__ = [
     "ModelFacts",
     "NodeRow",
     "OperatorRow",
+    "PartRow",
     "PartitionRow",
     "PictureRow",
     "PlacementRow",
@@ -103,6 +108,7 @@ __all__ = [
     "RuleRow",
     "RunRecord",
     "ScoreRow",
+    "ServedRow",
     "SourceRow",
     "StageRecord",
     "SweepResult",

@@ -10,6 +10,7 @@ from vitrify.core.findings import Finding
 from vitrify.core.words import counted
 from vitrify.results.analysis import AnalysisRow
 from vitrify.results.diffing import DiffSide, EndRow, NodeRow, SourceRow
+from vitrify.results.doctoring import BoardRow, PartRow, ServedRow
 from vitrify.results.explained import ExplanationRow, TargetRow
 from vitrify.results.fixes import FixOutcome
 from vitrify.results.rows import (
@@ -167,13 +168,20 @@ class TargetsResult(Result):
 
 
 class CompileResult(Result):
-    """What the target's compiler made. ``search`` lists the settings that were tried, in order, where any were;
+    """What the target's compiler made; ``output`` is empty where the compiler is missing, and the rest is then what the
+    rules know. ``verification`` compares it with its source, null where nothing could run it; ``first_divergence`` says
+    where it differs. ``statistics`` are figures that the compiler prints. ``search`` lists the settings that were tried, in order, where any were;
     ``fixes`` the rewrites of the model that came of it."""
 
     output: str = ""
     target: str = ""
+    compiler: str = ""
+    compiler_version: str = ""
     seconds: float = 0.0
     peak_bytes: int = 0
+    verification: ComparisonRow | None = None
+    first_divergence: str | None = None
+    statistics: dict[str, int | float | str] = {}
     coverage: Coverage = msgspec.field(default_factory=Coverage)
     placement: PlacementRow = msgspec.field(default_factory=PlacementRow)
     estimate: Estimate = msgspec.field(default_factory=Estimate)
@@ -253,6 +261,16 @@ class BuildResult(Result):
     command_line: str = ""
 
 
+class DoctorResult(Result):
+    """What a machine or a board has. ``parts`` one by one, ``served`` what can be done here for each chip (of this
+    machine), ``board`` what the board is, ``probe`` the script that asks one."""
+
+    board: BoardRow | None = None
+    parts: list[PartRow] = []
+    served: list[ServedRow] = []
+    probe: str = ""
+
+
 RESULTS: dict[str, type[Result]] = {
     "inspect": InspectResult,
     "convert": ConvertResult,
@@ -266,5 +284,6 @@ RESULTS: dict[str, type[Result]] = {
     "verify": VerifyResult,
     "diff": DiffResult,
     "build": BuildResult,
+    "doctor": DoctorResult,
 }
 """The answer of each command."""
