@@ -80,6 +80,10 @@ def unequal(node: Node) -> bool:
     return node.op.kind != "QUANTIZE" and any(scale != scales[0] for scale in scales)
 
 
+def unequal_values(node: Node) -> bool:
+    return node.op.kind in ("MEAN", "AVERAGE_POOL_2D") and unequal(node)
+
+
 EXACT: dict[str, tuple[str, str, Refuses, Callable[[], Model]]] = {
     "half_pixels_2": ("half-pixels", "vip8000.half-pixel", half, lambda: nearest((16, 16))),
     "half_pixels_3_by_5": ("half-pixels", "vip8000.half-pixel", half, lambda: nearest((24, 40))),
@@ -170,6 +174,19 @@ def mean() -> Model:
     return m.model(m.op(ops.Mean(keep_dims=True), m.input(1, 6, 6, 8, scale=0.08, zero=3), m.ints(1, 2)))
 
 
+def finer_mean() -> Model:
+    """The usual one at the end of a classifier: its result has a quarter of the step."""
+    m = Maker()
+    x = m.input(1, 7, 7, 16, scale=0.0235, zero=-128)
+    return m.model(m.op(ops.Mean(), x, m.ints(1, 2), scale=0.0057, zero=-128))
+
+
+def finer_pool() -> Model:
+    m = Maker()
+    op = ops.AveragePool2D(padding=ops.Padding.VALID, stride_h=2, stride_w=2, filter_height=3, filter_width=2)
+    return m.model(m.op(op, m.input(1, 9, 8, 16, scale=0.05), scale=0.05 + 5e-7))
+
+
 def matmul() -> Model:
     m = Maker()
     return m.model(m.op(ops.BatchMatMul(), m.input(1, 6, 8), m.input(1, 8, 5, scale=0.03, zero=20), scale=0.3, zero=4))
@@ -182,7 +199,9 @@ def zero_points(node: Node) -> bool:
 
 CLOSE: dict[str, tuple[str, str, Refuses, Callable[[], Model], int]] = {
     "concat": ("joined-scales", "neutron.unequal-scales", unequal, concat, 1),
-    "mean": ("rescaled-results", "neutron.unequal-scales", unequal, mean, 1),
+    "mean": ("rescaled-results", "neutron.unequal-scales", unequal_values, mean, 1),
+    "finer_mean": ("rescaled-results", "neutron.unequal-scales", unequal_values, finer_mean, 1),
+    "finer_pool": ("rescaled-results", "neutron.unequal-scales", unequal_values, finer_pool, 1),
     "matmul": ("symmetric-matmuls", "neutron.matmul-zero-point", zero_points, matmul, 4),
 }
 
@@ -192,7 +211,7 @@ def test_close(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     fix, code, refuses, build, most = CLOSE[name]
     chip = double(monkeypatch, f"close_{name}", {code: refuses})
     model, _ = check_fix(build, fix, tmp_path, target=chip.name, most=most)
-    assert model.main.count(ops.Quantize)
+    assert model.main.count(ops.Quantize, ops.DepthwiseConv2D)
 
 
 def test_a_move_between_scales_means_what_the_scales_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
