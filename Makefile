@@ -6,7 +6,7 @@ BIN := .venv/bin
 # PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
 TORCH ?= yes
 
-.PHONY: demo test test-tf test-all lint types docs bench bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu zoo-search fuzz lock clean
+.PHONY: demo test test-tf test-all lint types docs bench bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu zoo-neutron zoo-search fuzz lock clean
 
 .venv/core: requirements/core.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
@@ -80,6 +80,9 @@ probes: .venv/core         ## compile small models around each rule's limit: doc
 
 zoo-npu: .venv/core        ## fix every int8 file of the zoo for an NPU: docs/zoo_npu.md
 	@$(BIN)/python benchmarks/zoo/npu.py
+
+zoo-neutron: .venv/core    ## place every int8 file of the zoo on chips with closed compilers: docs/zoo_neutron.md
+	@$(BIN)/python benchmarks/zoo/neutron.py
 
 zoo-search: .venv/core     ## search the compiler's settings for every int8 file of the zoo: docs/zoo_search.md
 	@$(BIN)/python benchmarks/zoo/search.py

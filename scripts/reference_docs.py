@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +22,10 @@ from vitrify.ir import LedgerEntry
 from vitrify.passes import base, tables
 from vitrify.passes.targets import catalogue
 from vitrify.pipeline.explaining import all_codes, explain
-from vitrify.targets import load, names
+from vitrify.targets import Target, load, names
+from vitrify.targets.rules import known
+from vitrify.targets.rules.tables import NOTHING_PUBLIC
+from vitrify.tflite import schema
 
 
 def commands_page() -> Iterator[str]:
@@ -143,6 +147,46 @@ def _rule(row: results.ExplanationRow, chips: list[str]) -> Iterator[str]:
     yield ""
 
 
+def verdicts_page() -> Iterator[str]:
+    """Yield for every operator of the schema what is known of it on the chips with closed compilers."""
+    chips = [load(name) for name in names()]
+    groups: dict[tuple[str, str], list[str]] = {}
+    for chip in chips:
+        if chip.family != "ethos_u":
+            groups.setdefault((chip.family, chip.core), []).append(chip.name)
+    yield "# Operators on chips with closed compilers\n"
+    yield ("What is public about each operator of the TFLite schema: *yes*, the NPU takes it in some form (its limits "
+           "are under [rules](rules.md)); *no*, it runs on the CPU; *unknown*, no public source says, and it is counted "
+           "as the CPU's. In brackets how that is known, and a number for the source. Operators of the Ethos-U family are "
+           "not here: their compiler is open, and `vitrify targets NAME` lists them.\n")
+    sources: dict[str, int] = {}
+    heads = [", ".join(found) for found in groups.values()]
+    yield f"| operator | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}"
+    for operator in sorted({*schema.operators(), "CUSTOM"} - {""}):
+        cells = []
+        for found in groups.values():
+            row = known(operator, load(found[0]))
+            said = "unknown" if row.taken == "unknown" else f"{row.taken} ({row.confidence})"
+            if row.source != NOTHING_PUBLIC:
+                said += f" [{sources.setdefault(row.source, len(sources) + 1)}]"
+            cells.append(said)
+        yield f"| {operator} | {' | '.join(cells)} |"
+    yield "\n## Sources\n"
+    yield from (f"- [{number}] {source}" for source, number in sources.items())
+    yield from _shares([(", ".join(found), load(found[0])) for found in groups.values()])
+
+
+def _shares(groups: list[tuple[str, Target]]) -> Iterator[str]:
+    """Count the verdicts by how they are known."""
+    yield ("\n## How much is known\n\n| chips | taken | not taken | unknown | of those taken, inferred |\n"
+           "|---|---:|---:|---:|---:|")
+    for heading, chip in groups:
+        rows = [known(operator, chip) for operator in ({*schema.operators(), "CUSTOM"} - {""})]
+        count = Counter(row.taken for row in rows)
+        inferred = sum(row.taken == "yes" and row.confidence == "inferred" for row in rows)
+        yield f"| {heading} | {count['yes']} | {count['no']} | {count['unknown']} | {inferred} |"
+
+
 def targets_page() -> Iterator[str]:
     """Yield the facts of each target with their sources."""
     yield "# Targets\n"
@@ -159,7 +203,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for page in (commands_page, python_page, json_page, operators_page, passes_page, fixes_page, rules_page,
-                 targets_page):
+                 verdicts_page, targets_page):
         text = "\n".join(page())
         (folder / f"{page.__name__.removesuffix('_page')}.md").write_text(text + "\n")
 

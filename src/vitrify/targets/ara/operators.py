@@ -11,7 +11,8 @@ from vitrify.targets.ethos_u.roles import features
 from vitrify.targets.placement import Place, Reason
 from vitrify.targets.rules import Breach, Variant, rule
 from vitrify.targets.rules.judging import Basis
-from vitrify.targets.rules.tables import Row, Table
+from vitrify.targets.rules.rows import Row
+from vitrify.targets.rules.tables import Table
 
 SDK = "nxp.com ara-software-development-kit:ARA-SDK: INT8 on Ara-1 and Ara-2, INT4 and MSFP16 on Ara-2"
 _TABLE = "facts about operators in targets/ara/operators.toml"

@@ -10,8 +10,9 @@ from vitrify.ir import Node
 from vitrify.targets.placement import Confidence
 from vitrify.targets.rules import Breach, Variant, rule
 from vitrify.targets.rules.judging import Basis
+from vitrify.targets.rules.rows import Row
 from vitrify.targets.rules.rule import Check
-from vitrify.targets.rules.tables import Row, Table
+from vitrify.targets.rules.tables import Table
 
 C, OLD, S = "c", "old", "s"
 CORES = (C, OLD, S)

@@ -10,6 +10,7 @@ from vitrify.core.findings import Finding
 from vitrify.ir import Graph, Node
 from vitrify.targets.base import Target
 from vitrify.targets.placement import Confidence, Place, Reason, Verdict
+from vitrify.targets.rules.rows import Row
 from vitrify.targets.rules.rule import Breach, Rule, Variant, applying, rules_of
 
 _ORDER: Sequence[Confidence] = ("compiler", "documented", "observed", "inferred", "unknown")
@@ -57,6 +58,16 @@ def cautions(graph: Graph, target: Target) -> list[Finding]:
     """Return what the family has to say on the graph as a whole, beside the verdicts."""
     found = getattr(_family(target), "cautions", None)
     return [] if found is None else list(found(graph, target))
+
+
+def known(operator: str, target: Target) -> Row:
+    """Return what is known of an operator of the schema on a target: whether it is taken in some form, and how."""
+    family = _family(target)
+    row = getattr(family, "row", None)
+    if row is not None:
+        return cast(Row, row(operator, target.core))
+    listed: frozenset[str] = getattr(family, "operators")(target.core)  # noqa: B009
+    return Row(taken="yes" if operator in listed else "no", confidence="documented", source="the compiler's own report")
 
 
 def limits(target: Target) -> dict[str, int]:

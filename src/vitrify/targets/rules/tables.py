@@ -9,25 +9,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from vitrify.ir import Node
-from vitrify.targets.placement import Confidence
+from vitrify.targets.rules.rows import Row
 from vitrify.targets.rules.rule import Breach
 
 NOTHING_PUBLIC = "no public source was found"
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is known of one operator on one core: ``taken`` yes, no, or unknown; how, who says so, and what else."""
-
-    taken: Literal["yes", "no", "unknown"]
-    confidence: Confidence
-    source: str
-    note: str = ""
-    versions: str = ""
 
 
 _UNKNOWN = Row(taken="unknown", confidence="unknown", source=NOTHING_PUBLIC)

@@ -10,7 +10,8 @@ from vitrify.ir import Graph, Node
 from vitrify.targets.placement import Place, Reason
 from vitrify.targets.rules import Breach, Variant, rule
 from vitrify.targets.rules.judging import Basis
-from vitrify.targets.rules.tables import Row, Table
+from vitrify.targets.rules.rows import Row
+from vitrify.targets.rules.tables import Table
 
 CORE = "vip8000"
 MAP = "github.com/VeriSilicon/tflite-vx-delegate, op_map.cc (commit 00a7fc9)"
