@@ -154,7 +154,7 @@ def _reasons(groups: Sequence[Group], verdicts: Sequence[VerdictRow], out: Conso
         rule, mark = group.rule, f"{len(group.verdicts):>6} x " if len(group.verdicts) > 1 else f"{'':>9}"
         out.print(f"{mark}{escape(_operators(group))}: {escape(rule.headline)} [dim]\\[{escape(rule.code)}][/]")
         out.print(f"         [dim]nodes:[/] {escape(_names(group))}")
-        for label, text in (("allowed", rule.nearest), ("fix", rule.fix and f"{rule.fix} (--fix)")):
+        for label, text in (("allowed", rule.nearest), ("fix", rule.fix and f"{rule.fix} ({_option(rule.fix)})")):
             if text:
                 out.print(f"         [dim]{label}:[/] {escape(text)}")
     unknown = sum(not row.rules for row in left)
@@ -162,6 +162,14 @@ def _reasons(groups: Sequence[Group], verdicts: Sequence[VerdictRow], out: Conso
         out.print(f"         {counted(unknown, 'node')} without a reason")
     if len(groups) > REASONS_SHOWN:
         out.print(f"... and {len(groups) - REASONS_SHOWN} more reasons; --json lists all")
+
+
+def _option(name: str) -> str:
+    """How a fix is asked for: those that change values, or what the file takes and gives, by name only."""
+    from vitrify.passes.targets import catalogue
+
+    exact = any(one.name == name and one.by_default for one in catalogue())
+    return "--fix" if exact else f"--fix --approximate {name}"
 
 
 def _operators(group: Group) -> str:

@@ -15,6 +15,7 @@ from vitrify.results import CellRow, CliffRow, SweepResult
 
 _BAR = 20
 _MARK = "!"
+_COLUMNS = ("size", "MACs", "on the NPU", "latency", "per GMAC", "on chip", "outside", "")
 Setting = tuple[str, str, int | None]
 
 
@@ -89,20 +90,26 @@ def over_limit(cell: CellRow) -> bool:
 
 
 def _single(cells: Sequence[CellRow], cliffs: set[Any]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("size", "MACs", "on the NPU", "latency", "per GMAC", "on chip", "outside", ""):
-        table.add_column(name, justify="left" if name in ("size", "") else "right", overflow="fold")
+    """One row for each size; what nothing is known of has no column."""
     slowest = max((cell.latency_ms or 0.0 for cell in cells), default=0.0) or 1.0
-    for cell in cells:
-        mark = f" [bold yellow]{_MARK}[/]" if (setting_of(cell), cell.size) in cliffs else ""
-        if cell.problem:
-            table.add_row(cell.size, *[""] * 6, f"[red]{escape(cell.problem)}[/]{mark}")
-            continue
-        time = cell.latency_ms
-        table.add_row(
-            cell.size, count_text(cell.macs), percent(cell.coverage.nodes), "" if time is None else f"{time:.3g} ms",
+    rows = [_row(cell, slowest, (setting_of(cell), cell.size) in cliffs) for cell in cells]
+    shown = [index for index in range(len(_COLUMNS)) if index in (0, len(_COLUMNS) - 1) or any(r[index] for r in rows)]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for index in shown:
+        table.add_column(_COLUMNS[index], justify="left" if _COLUMNS[index] in ("size", "") else "right",
+                         overflow="fold")
+    for row in rows:
+        table.add_row(*(row[index] for index in shown))
+    return table
+
+
+def _row(cell: CellRow, slowest: float, marked: bool) -> list[str]:
+    mark = f" [bold yellow]{_MARK}[/]" if marked else ""
+    if cell.problem:
+        return [cell.size, *[""] * (len(_COLUMNS) - 2), f"[red]{escape(cell.problem)}[/]{mark}"]
+    time = cell.latency_ms
+    return [cell.size, count_text(cell.macs), percent(cell.coverage.nodes), "" if time is None else f"{time:.3g} ms",
             "" if time is None or not cell.macs else f"{time / cell.macs * 1e9:.3g} ms",
             "" if cell.near_bytes is None else bytes_text(cell.near_bytes) + (" over" if over_limit(cell) else ""),
             "" if cell.far_bytes is None else bytes_text(cell.far_bytes),
-            "#" * round(_BAR * (time or 0.0) / slowest) + mark)
-    return table
+            "#" * round(_BAR * (time or 0.0) / slowest) + mark]

@@ -12,7 +12,7 @@ class CellRow(msgspec.Struct, kw_only=True):
 
     ``cpu_operators`` counts the nodes on the CPU by kind, ``rules`` why they are there. ``near_bytes`` is what has to
     fit into on-chip memory, ``near_limit_bytes`` what there is of it; ``far_bytes`` lie outside. Latencies are
-    estimates; ``source`` says whose.
+    estimates; ``source`` says whose. ``cautions`` are what published cases make one expect beside the figures, by code.
     """
 
     size: str
@@ -38,6 +38,7 @@ class CellRow(msgspec.Struct, kw_only=True):
     near_limit_bytes: int | None = None
     far_bytes: int | None = None
     far_traffic_bytes: int | None = None
+    cautions: dict[str, str] = {}
 
 
 class CliffRow(msgspec.Struct, kw_only=True):

@@ -154,6 +154,7 @@ def _cell(task: Task, setting: Setting, path: Path, chip: Target) -> CellRow:
     judged = judge_model(model, chip)
     _place(row, judged.placement)
     _time(row, judged.estimate)
+    row.cautions = {finding.code: finding.headline for finding in judged.findings}
     return row
 
 

@@ -168,7 +168,17 @@ def _told(source: Path, cells: Sequence[CellRow], cliffs: Sequence[CliffRow]) ->
     for cell in cells:
         if cell.problem:
             problems.setdefault((cell.code, _DIGITS.sub("#", cell.problem)), []).append(cell)
-    return [*found, *map(_problem, problems.values())]
+    return [*found, *map(_problem, problems.values()), *_cautions(cells)]
+
+
+def _cautions(cells: Sequence[CellRow]) -> list[Finding]:
+    """Tell once of each caution, with the smallest size that it holds for."""
+    first: dict[str, tuple[str, list[str]]] = {}
+    for cell in cells:
+        for name, headline in cell.cautions.items():
+            first.setdefault(name, (headline, []))[1].append(cell.size)
+    return [Finding(code=name, severity=Severity.INFO, where=f"from {sizes[0]} on", headline=headline,
+                    why="no figure of the sweep counts it") for name, (headline, sizes) in first.items()]
 
 
 def _problem(rows: Sequence[CellRow]) -> Finding:
