@@ -236,22 +236,36 @@ def check(model: Source, target: str, *, data: str | Path | None = None,
 
 
 def compile(model: Source, target: str, output: str | Path | None = None, *, search: bool = False,
-            search_seconds: float | None = None, approximate: Sequence[str] = ()) -> CompileResult:
-    """Compile an int8 model for ``target`` and write ``output``: by default NAME_vela.tflite in the current folder.
+            search_seconds: float | None = None, approximate: Sequence[str] = (), neutron_sdk: str | Path = "",
+            neutron_options: Mapping[str, str] | None = None, recorded: str | Path | None = None,
+            tolerance_lsb: float | None = None) -> CompileResult:
+    """Compile an int8 model for ``target`` and write ``output``: by default NAME_vela.tflite or NAME_neutron.tflite.
 
     With ``search``, for about ``search_seconds`` (60), settings of the compiler and exact rewrites are tried, those
     that are named in ``approximate`` too; what is estimated fastest is kept.
+
+    ``neutron_sdk`` is a place or a release of the eIQ Neutron SDK, ``neutron_options`` are passed on to its converter
+    (an empty value stands for a flag). Its result is compared with the model where the SDK can run it, or with what a
+    board gave: ``recorded``, an .npz file; values may differ by ``tolerance_lsb`` steps. Without the SDK the answer is
+    what the rules know, and ``ok`` is false.
 
     Raises:
         VitrifyError: the model computes in float, LiteRT or the compiler refuses it, or it cannot be written.
     """
     from vitrify.pipeline.compiling.compile import compile_file
+    from vitrify.backends.base import CompilerOptions, driver_of
     from vitrify.pipeline.compiling.search import SearchOptions
+    from vitrify.pipeline.compiling.verifying import VerifyOptions
+    from vitrify.targets import load
 
     options = SearchOptions(wanted=search, seconds=search_seconds, approximate=tuple(approximate))
+    compiler = CompilerOptions(where=str(neutron_sdk), options=dict(neutron_options or {}))
+    verify = VerifyOptions(recorded=None if recorded is None else path_of(recorded), steps=tolerance_lsb)
+    driver = driver_of(load(target))
+    ending = "_compiled.tflite" if driver is None else driver.ending
     with _file(model) as path:
-        written = Path(f"{_stem(model)}_vela.tflite") if output is None else output_of(output)
-        return _named(compile_file(path, target, written, options=options), "compile")
+        written = Path(f"{_stem(model)}{ending}") if output is None else output_of(output)
+        return _named(compile_file(path, target, written, options=options, compiler=compiler, verify=verify), "compile")
 
 
 def sweep(model: str | Path, target: str, output: str | Path | None = None, *, sizes: str | Sequence[str] = (),

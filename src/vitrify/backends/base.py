@@ -11,13 +11,14 @@ import importlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from vitrify.core.errors import InternalError
 from vitrify.core.findings import Finding
 from vitrify.core.isolation import DEFAULT_MEMORY_BYTES
+from vitrify.ir import Graph, Model, Node
 from vitrify.targets.base import Target
 from vitrify.targets.placement import Estimate, Memory, Place, Placement
 
@@ -95,6 +96,16 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     found_by: str = ""
 
 
+class NpuPart(NamedTuple):
+    """One NPU operator of a compiled file: ``nodes`` of the source are in it, ``inputs`` and ``outputs`` are tensors
+    that both have, by name."""
+
+    node: Node
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+
 class Backend(Protocol):
     """Drives one outside compiler, always in a child process."""
 
@@ -104,6 +115,8 @@ class Backend(Protocol):
     """What people call the compiler."""
     ending: str
     """What a compiled file's name ends in."""
+    must_verify: bool
+    """Whether a result that nobody has compared with its source is worth a warning: wrong ones were published."""
 
     def installations(self, options: CompilerOptions = ...) -> list[Installation]:
         """Return the versions that are installed, the one that would be used first; cheap where there are none."""
@@ -124,6 +137,9 @@ class Backend(Protocol):
         Raises:
             VitrifyError: as ``check``, or nothing of it would run on the NPU.
         """
+
+    def parts(self, source: Graph, compiled: Model) -> list[NpuPart]:
+        """Return the NPU operators of a compiled file in running order; empty where they cannot be had apart."""
 
     def run(self, compiled: Path, target: Target, samples: Sequence[Sequence[Any]],
             options: CompilerOptions = ...) -> list[list[Any]] | None:

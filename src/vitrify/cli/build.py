@@ -27,7 +27,7 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
           fit: o.FitOption = None, color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
           seed: o.SeedOption = 0, analyze: o.AnalyzeOption = False, target_quality: o.TargetQualityOption = "",
           metric: o.MetricOption = "", max_drop: o.MaxDropOption = None, budget_ms: o.BudgetOption = None,
-          jobs: o.JobsOption = 1,
+          jobs: o.JobsOption = 1, neutron_sdk: o.NeutronSdkOption = "", neutron_option: o.NeutronOption = o.NONE,
           json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Convert, quantize, verify and compile a model; writes a run folder with report.html.
 
@@ -35,12 +35,15 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
     """
 
     def work(reporter: Reporter) -> Result:
+        from vitrify.backends.base import CompilerOptions
         from vitrify.pipeline.building.build import BuildOptions, build_run
+        from vitrify.pipeline.options import plain_options
         from vitrify.report.html import write_report
 
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
         options = BuildOptions(
             model=model, target=target, data=given, command=["vitrify", *sys.argv[1:]],
+            compiler=CompilerOptions(where=neutron_sdk, options=plain_options(neutron_option)),
             conversion=o.conversion(shape, dim, value, trust, io_layout),
             quantization=o.with_search(
                 o.with_effort(o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db, analyze),

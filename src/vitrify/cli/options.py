@@ -174,6 +174,18 @@ PresetOption = Annotated[str, Option(
                                        "`vitrify recipes` says what each is for.")]
 SaveRecipeOption = Annotated[Path | None, Option(
     "--save-recipe", metavar="FILE", is_file=True, help="Write the recipe that was used.")]
+NeutronSdkOption = Annotated[str, Option(
+    "--neutron-sdk", metavar="PLACE", help="The eIQ Neutron SDK: its folder, the converter, a folder of Python "
+                                           "packages, or one of several releases, such as 3.1.2.")]
+NeutronOption = Annotated[list[str], Option(
+    "--neutron-option", metavar="NAME[=V]", help="Passed on to neutron-converter: optimization-level=OOpt, "
+                                                 "force-determinism. Repeatable.")]
+RecordedOption = Annotated[Path | None, Option(
+    "--recorded", metavar="FILE", help="Inputs and outputs of the compiled file, recorded on a board (.npz): it is "
+                                       "compared with its source.")]
+ToleranceOption = Annotated[float | None, Option(
+    "--tolerance-lsb", metavar="N", min=0.0, help="Steps that the compiled file's values may differ by [default: 2, or "
+                                                  "twice what LiteRT's kernels differ by].")]
 TargetOption = Annotated[str, Option("--target", metavar="NAME", help="The chip, for example imx93.")]
 OutputOption = Annotated[Path | None, Option(
     "-o", "--output", metavar="FILE", is_file=True,

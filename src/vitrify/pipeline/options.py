@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from vitrify.backends.base import CompilerOptions
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding, Severity
 
@@ -280,4 +282,20 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
     data: DataOptions = DataOptions()
     conversion: ConvertOptions = ConvertOptions()
     quantization: QuantizeOptions = QuantizeOptions()
+    compiler: CompilerOptions = CompilerOptions()
     command: list[str] = []
+
+
+def plain_options(texts: Sequence[str]) -> dict[str, str]:
+    """Read ``NAME=VALUE`` or ``NAME``, options that are passed on to a compiler.
+
+    Raises:
+        UsageError: a name comes twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name in found:
+            raise UsageError.of("compile.option", f"--neutron-option names '{name}' twice")
+        found[name] = value
+    return found

@@ -170,8 +170,9 @@ class TargetsResult(Result):
 class CompileResult(Result):
     """What the target's compiler made; ``output`` is empty where the compiler is missing, and the rest is then what the
     rules know. ``verification`` compares it with its source, null where nothing could run it; ``first_divergence`` says
-    where it differs. ``statistics`` are figures that the compiler prints. ``search`` lists the settings that were tried, in order, where any were;
-    ``fixes`` the rewrites of the model that came of it."""
+    where it differs. ``statistics`` are figures that the compiler prints. ``search`` lists the settings that were
+    tried, in order, where any were; ``fixes`` the rewrites of the model that came of it.
+    """
 
     output: str = ""
     target: str = ""

@@ -103,10 +103,12 @@ class RunRecord(msgspec.Struct, kw_only=True):
     calibration: CalibrationFacts | None = None
     verify_float: ComparisonRow | None = None
     verify_int8: ComparisonRow | None = None
+    verify_compiled: ComparisonRow | None = None
     analysis: AnalysisRow | None = None
     coverage: Coverage = msgspec.field(default_factory=Coverage)
     placement: PlacementRow = msgspec.field(default_factory=PlacementRow)
     estimate: Estimate = msgspec.field(default_factory=Estimate)
     memory: dict[str, int] = {}
+    compiler: str = ""
     pictures: list[PictureRow] = []
     interface: list[BindingRow] = []

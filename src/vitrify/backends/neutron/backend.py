@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vitrify.backends.base import Compiled, CompilerOptions, Installation, backend
+from vitrify.backends.base import Compiled, CompilerOptions, Installation, NpuPart, backend
 from vitrify.core.findings import Finding
+from vitrify.ir import Graph, Model
 from vitrify.targets.base import Target
 
 
@@ -18,6 +19,7 @@ class Neutron:
     name = "neutron"
     title = "eIQ Neutron SDK"
     ending = "_neutron.tflite"
+    must_verify = True
 
     def installations(self, options: CompilerOptions = CompilerOptions()) -> list[Installation]:
         """Return the SDKs that were found, the one to use first."""
@@ -44,6 +46,13 @@ class Neutron:
         from vitrify.backends.neutron.compiling import convert_model
 
         return convert_model(path, target, output, options)
+
+    def parts(self, source: Graph, compiled: Model) -> list[NpuPart]:
+        """Return the Neutron graphs that can be traced to nodes of the source."""
+        from vitrify.backends.neutron.result import place_nodes
+
+        return [NpuPart(one.node, one.inputs, one.outputs, tuple(one.nodes))
+                for one in place_nodes(source, compiled).graphs if one.outputs]
 
     def run(self, compiled: Path, target: Target, samples: Sequence[Sequence[Any]],
             options: CompilerOptions = CompilerOptions()) -> list[list[Any]] | None:

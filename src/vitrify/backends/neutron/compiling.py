@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -191,18 +191,3 @@ def _copy(source: Path, output: Path) -> None:
     with source.open("rb") as stream, atomic_writer(output) as out:
         while block := stream.read(_COPY_BYTES):
             out.write(block)
-
-
-def plain_options(texts: list[str]) -> dict[str, Any]:
-    """Read ``NAME=VALUE`` or ``NAME`` of the command line.
-
-    Raises:
-        UsageError: a name comes twice.
-    """
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        if name in found:
-            raise UsageError.of("compile.option", f"--neutron-option names '{name}' twice")
-        found[name] = value
-    return found

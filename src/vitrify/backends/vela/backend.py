@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vitrify.backends.base import Compiled, CompilerOptions, Installation, backend
+from vitrify.backends.base import Compiled, CompilerOptions, Installation, NpuPart, backend
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import shell
+from vitrify.ir import Graph, Model
 from vitrify.targets.base import Target
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Vela:
     name = "vela"
     title = "Vela"
     ending = "_vela.tflite"
+    must_verify = False
 
     def installations(self, options: CompilerOptions = CompilerOptions()) -> list[Installation]:
         """Return the one that this environment has."""
@@ -56,6 +58,10 @@ class Vela:
 
         return compile_model(path, target, output, optimise=_optimise(options),
                              seconds=options.seconds or DEFAULT_SECONDS, memory_bytes=options.memory_bytes)
+
+    def parts(self, source: Graph, compiled: Model) -> list[NpuPart]:
+        """Return nothing: command streams of one file share an arena."""
+        return []
 
     def run(self, compiled: Path, target: Target, samples: Sequence[Sequence[Any]],
             options: CompilerOptions = CompilerOptions()) -> list[list[Any]] | None:

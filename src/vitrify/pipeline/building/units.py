@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import structs
 
 from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
@@ -22,7 +23,7 @@ from vitrify.pipeline.options import BuildOptions
 from vitrify.pipeline.quantizing.forecasting import beforehand
 from vitrify.pipeline.quantizing.keeping import brings_scales, refuse_float
 from vitrify.pipeline.quantizing.search import How, quantize_well
-from vitrify.pipeline.rows import coverage_row, estimate_row, ledger_rows, memory_row, model_facts
+from vitrify.pipeline.rows import coverage_row, estimate_row, ledger_rows, memory_row, model_facts, placement_row
 from vitrify.pipeline.steps import (
     INTEGER_KINDS,
     calibrate_model,
@@ -61,17 +62,18 @@ def plan(options: BuildOptions) -> list[Unit[BuildOptions]]:
     Raises:
         DataError: the model needs calibration and there is no data.
     """
-    calibrated = [CONVERT, PREPARE_FLOAT, VERIFY_FLOAT, CALIBRATE, QUANTIZE, PREPARE_INT8, VERIFY_INT8, COMPILE,
-                  ILLUSTRATE, *([ANALYZE] if options.quantization.analyze else [])]
+    compiling = _compiling(options)
+    calibrated = [CONVERT, PREPARE_FLOAT, VERIFY_FLOAT, CALIBRATE, QUANTIZE, PREPARE_INT8, VERIFY_INT8,
+                  *compiling, ILLUSTRATE, *([ANALYZE] if options.quantization.analyze else [])]
     if needs_exchange(options.model):
         options.data.require("calibration")
         return [EXPORT, *calibrated]
     refuse_compiled(options.model)
     if _is_integer(options.model):
-        return [TAKE, PREPARE_INT8, COMPILE]
+        return [TAKE, PREPARE_INT8, *compiling]
     if brings_scales(options.model):
         compared = [VERIFY_KEPT] if options.data.given else []
-        return [KEEP, PREPARE_INT8, *compared, COMPILE]
+        return [KEEP, PREPARE_INT8, *compared, *compiling]
     options.data.require("calibration")
     return calibrated if has_equal_runs(options.model) else [unit for unit in calibrated if unit is not VERIFY_FLOAT]
 
@@ -101,8 +103,8 @@ def files(model: Path) -> tuple[str, ...]:
     """Return the names of the artifacts that a build of a model leaves."""
     name = model.stem
     exported = (f"{name}.onnx", f"{name}.tflite") if needs_exchange(model) else ()
-    return (*exported, f"{name}_float.tflite", f"{name}_int8.tflite", f"{name}_vela.tflite", "statistics.npz",
-            "recipe.toml")
+    return (*exported, f"{name}_float.tflite", f"{name}_int8.tflite", f"{name}_vela.tflite", f"{name}_neutron.tflite",
+            f"{name}_neutron_guilty.tflite", f"{name}_neutron_guilty.npz", "statistics.npz", "recipe.toml")
 
 
 def _is_integer(path: Path) -> bool:
@@ -310,17 +312,77 @@ def _compile(build: Build) -> None:
     from vitrify.pipeline.compiling.compile import driver_for
     from vitrify.targets import load
 
-    run, chip = build.run, load(build.options.target)
+    run, chip, how = build.run, load(build.options.target), build.options.compiler
     driver = driver_for(chip)
     with build.stage("compile") as stage:
         file = f"{run.record.name}{driver.ending}"
-        compiled = driver.compile(run.artifact("int8"), chip, run.path(file))
+        compiled = driver.compile(run.artifact("int8"), chip, run.path(file), how)
         run.keep("compiled", file)
         run.record.coverage = coverage_row(compiled.placement.coverage)
         run.record.placement = placed(compiled)
         run.record.estimate = estimate_row(compiled.estimate)
         run.record.memory = memory_row(compiled.memory)
+        run.record.compiler = compiled.maker
         stage.findings, stage.text = list(compiled.findings), str(compiled.placement)
+
+
+def _verify_compiled(build: Build) -> None:
+    from vitrify.pipeline.compiling.compile import driver_for
+    from vitrify.pipeline.compiling.verifying import verify_compiled
+    from vitrify.targets import load
+
+    run, chip = build.run, load(build.options.target)
+    with build.stage("verify compiled") as stage:
+        found = verify_compiled(run.artifact("int8"), run.artifact("compiled"), driver_for(chip), chip,
+                                build.options.compiler)
+        run.record.verify_compiled = found.row
+        for name, file in zip(("guilty", "guilty values"), found.files, strict=False):
+            run.keep(name, Path(file).name)
+        stage.findings, stage.text = found.findings, found.words
+
+
+def _judge_uncompiled(build: Build) -> None:
+    """Say what the rules know, where the compiler is missing: the build goes on, and its verdict says so."""
+    from vitrify import tflite
+    from vitrify.backends.base import driver_of
+    from vitrify.targets import load
+    from vitrify.targets.rules import place
+    from vitrify.targets.rules.placing import estimated
+    from vitrify.targets.telling import cpu_nodes
+
+    run, chip = build.run, load(build.options.target)
+    with build.stage("compile") as stage:
+        model = tflite.read(run.artifact("int8"))
+        placement = place(model.main, chip)
+        run.record.coverage, run.record.placement = coverage_row(placement.coverage), placement_row(placement)
+        run.record.estimate = estimate_row(estimated(model.main, chip, placement))
+        driver = driver_of(chip)
+        missing = Finding(code="compile.no-compiler", headline=f"nothing compiles models for {chip.name} beforehand") \
+            if driver is None else driver.missing(run.artifact("int8"), chip, build.options.compiler)
+        stage.findings = [structs.replace(missing, severity=Severity.WARNING), *cpu_nodes(placement)]
+        stage.text = f"compiled: no, {missing.headline}; by the rules {placement}"
+
+
+def _compiling(options: BuildOptions) -> list[Unit[BuildOptions]]:
+    """The units from the integer file to the compiled one, as far as what is installed goes."""
+    from vitrify.backends.base import driver_of, is_installed
+    from vitrify.targets import load
+
+    chip = load(options.target)
+    driver = driver_of(chip)
+    if driver is None or not is_installed(chip, options.compiler):
+        return [JUDGE_UNCOMPILED]
+    return [COMPILE, VERIFY_COMPILED] if driver.must_verify else [COMPILE]
+
+
+def _compiler_key(build: Build) -> object:
+    """What a compiled file depends on besides its source."""
+    from vitrify.backends.base import driver_of
+    from vitrify.targets import load
+
+    driver, how = driver_of(load(build.options.target)), build.options.compiler
+    found = driver.installations(how)[:1] if driver is not None else []
+    return [_hash(build, "int8"), build.options.target, msgspec.to_builtins(found), how.where, dict(how.options)]
 
 
 def _illustrate(build: Build) -> None:
@@ -403,7 +465,10 @@ VERIFY_INT8 = Unit("verify int8", ("verify int8",), sections=("verify_int8",), w
 ANALYZE = Unit("analyze", ("analyze",), sections=("analysis",), work=_analyze,
                key=lambda b: [_hash(b, "float"), _hash(b, "int8"), _data_key(b)])
 COMPILE = Unit("compile", ("compile",), artifacts=("compiled",),
-               sections=("coverage", "placement", "estimate", "memory"), work=_compile,
-               key=lambda b: [_hash(b, "int8"), b.options.target])
+               sections=("coverage", "placement", "estimate", "memory", "compiler"), work=_compile, key=_compiler_key)
+JUDGE_UNCOMPILED = Unit("judge uncompiled", ("compile",), sections=("coverage", "placement", "estimate"),
+                        work=_judge_uncompiled, key=_compiler_key)
+VERIFY_COMPILED = Unit("verify compiled", ("verify compiled",), sections=("verify_compiled",), work=_verify_compiled,
+                       key=lambda b: [_compiler_key(b), _hash(b, "compiled")])
 ILLUSTRATE = Unit("illustrate", ("illustrate",), sections=("pictures",), work=_illustrate,
                   key=lambda b: [_hash(b, "float"), _hash(b, "int8"), _data_key(b)])

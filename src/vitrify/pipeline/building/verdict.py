@@ -6,6 +6,7 @@ from vitrify.core.findings import Severity
 from vitrify.core.words import percent
 from vitrify.results import RunRecord
 
+_UNCOMPILED = {"neutron.not-installed", "vela.not-installed", "compile.no-compiler"}
 _NUMBERS = {"int16x8": "integer (INT8 weights, 16-bit activations)",
             "int8-int16": "integer (INT8 weights, partly 16-bit activations)"}
 """What the answers are made of, by kind of file; INT8 for all others."""
@@ -16,7 +17,8 @@ def is_good(record: RunRecord) -> bool:
     return (all(stage.status in ("done", "reused", "pending", "skipped") for stage in record.stages)
             and all(f.severity is not Severity.ERROR for stage in record.stages for f in stage.findings)
             and (record.verify_float is None or record.verify_float.ok)
-            and (record.verify_int8 is None or record.verify_int8.ok or _is_random(record)))
+            and (record.verify_int8 is None or record.verify_int8.ok or _is_random(record))
+            and (record.verify_compiled is None or record.verify_compiled.ok))
 
 
 def _is_random(record: RunRecord) -> bool:
@@ -32,7 +34,7 @@ def sentence(record: RunRecord) -> str:
     if error is not None:
         stage = f"in the stage '{broken.name}': " if broken is not None else ""
         return f"Not good, {stage}{error.headline}."
-    parts = [part for part in (_placed(record), _quality(record), _latency(record)) if part]
+    parts = [part for part in (_placed(record), _quality(record), _latency(record), _compilation(record)) if part]
     text = "; ".join(parts)
     if _is_random(record):
         text += "; calibrated on random values, so the answers mean nothing"
@@ -61,6 +63,16 @@ def _quality(record: RunRecord) -> str:
         return agree or f"{numbers} answers equal {other}"
     return f"{numbers} answers follow {other} with at least {worst} SQNR ({worst.name})" + (
         f", and {agree}" if agree else "")
+
+
+def _compilation(record: RunRecord) -> str:
+    """What is not known of the compiled file, where its compiler's results have to be looked at."""
+    codes = {finding.code for finding in record.findings}
+    if codes & _UNCOMPILED:
+        return "compiled: no, the compiler is not installed"
+    if "compile.not-verified" in codes:
+        return "not verified after compilation"
+    return "" if record.verify_compiled is None else "the compiled file gives the same answers"
 
 
 def _latency(record: RunRecord) -> str:

@@ -134,6 +134,16 @@ class LiteRT(Closing):
         found: list[Array] = self._call("invoke", spec, list(arrays), None, self.keep_state)
         return found
 
+    def trace_raw(self, arrays: Sequence[Array], tensors: Sequence[str]) -> dict[str, Array]:
+        """Run on the file's own input tensors, and give the named tensors as the file holds them.
+
+        Raises:
+            UsageError: a name is unknown, or the kernels hide inner tensors.
+        """
+        chosen = self._chosen(tensors)
+        values = self._call("invoke", self._spec(True), list(arrays), [d["index"] for d in chosen], self.keep_state)
+        return {d["name"]: value for d, value in zip(chosen, values, strict=True)}
+
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str] | None = None) -> dict[str, Traced]:
         """Run, and give the values of the named inner tensors, or of all that are computed.
 
