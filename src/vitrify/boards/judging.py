@@ -44,7 +44,8 @@ def judge(facts: Facts, table: Table) -> Judged:
         seen, fits = component.seen(facts), row.versions.get(name, "")
         state = "unknown" if not seen or not fits or not exact else "ok" if seen == fits else component.severity
         if seen or fits:
-            parts.append(Part(component.title, seen or "not told", fits or "not in our table", state))
+            title = component.title if component.bytes else f"{component.title}, version"
+            parts.append(Part(title, seen or "not told", fits or "not in our table", state))
     findings += _mixed(facts, table, row) if exact else []
     for need in table.needs:
         if need.since and order(facts.kernel) < order(need.since):

@@ -5,7 +5,7 @@
         board.put(Path("model.tflite"), "/tmp/model.tflite")
 
 Commands are lists and are quoted here. A host whose key is not known is refused with its fingerprint. When the block
-ends the connection closes, and with it what still runs on the board under it.
+ends the connection closes; a command that is given up is killed, where the board's server passes signals on.
 """
 
 from __future__ import annotations
