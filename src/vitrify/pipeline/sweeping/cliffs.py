@@ -10,7 +10,7 @@ from vitrify.results import CellRow, CliffRow
 
 STEEP_LATENCY = 1.1
 """Times the latency for each MAC. Of 146 steps of 32 pixels (YOLOv8n in two precisions and three modes, MobileNetV2 on
-two chips) ordinary ones gave 0.87 to 1.09, and the one that is known as a cliff 1.11 to 1.2 where memory is not fast."""
+two chips) ordinary ones gave 0.87 to 1.09, and the known cliff 1.11 to 1.2 where memory is not fast."""
 
 STEEP_MEMORY = 1.5
 """Times what lies outside the chip, for each pixel."""
