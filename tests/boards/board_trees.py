@@ -27,7 +27,7 @@ def lay_out(root: Path, table: Table, row: Row, versions: dict[str, str] | None 
             without: tuple[str, ...] = ()) -> Path:
     """Lay out a board of a release. ``versions`` replace the release's own; ``without`` names parts that it needs."""
     chip, revision, compatible = CHIPS[table.target]
-    write(root, "/etc/os-release", f'ID=fsl-imx-xwayland\nNAME="NXP i.MX Release Distro"\nPRETTY_NAME="{row.release}"\n')
+    write(root, "/etc/os-release", f'ID=fsl-imx\nNAME="NXP i.MX Release Distro"\nPRETTY_NAME="{row.release}"\n')
     write(root, "/proc/sys/kernel/osrelease", f"{row.kernel}-lts-next-g1234abcd\n")
     for name, value in (("soc_id", chip), ("revision", revision), ("family", "Freescale i.MX")):
         write(root, f"/sys/devices/soc0/{name}", f"{value}\n")

@@ -93,7 +93,7 @@ def test_a_key_that_is_not_known_is_refused_with_its_fingerprint(server: Server,
         assert code == "board.host-key-unknown"
         assert server.key.get_fingerprint() in text
         assert f"ssh-keyscan -p {server.port} 127.0.0.1 >> {empty}" in text
-        empty.write_text("other.host ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n")
+        empty.write_text(server.other_hosts.read_text().replace("[127.0.0.1]", "[other.host]"))
 
 
 def test_a_key_that_has_changed_is_refused(server: Server) -> None:
@@ -145,15 +145,14 @@ def test_an_endless_answer_is_cut(tmp_path: Path) -> None:
 
 
 def test_a_command_that_hangs_is_given_up(tmp_path: Path) -> None:
-    with serving(sleeping, tmp_path) as running, connect(login(running)) as board:
-        with pytest.raises(TargetError, match=r"board.timeout.*longer than 0.3 s"):
-            board.run(["sleep", "60"], seconds=0.3)
+    with serving(sleeping, tmp_path) as running, connect(login(running)) as board, \
+            pytest.raises(TargetError, match=r"board.timeout.*longer than 0.3 s"):
+        board.run(["sleep", "60"], seconds=0.3)
 
 
 def test_what_is_no_board_is_told(tmp_path: Path) -> None:
-    with serving(foreign, tmp_path) as running:
-        with pytest.raises(TargetError) as told:
-            examine_board(login(running), Questions(), Silent())
+    with serving(foreign, tmp_path) as running, pytest.raises(TargetError) as told:
+        examine_board(login(running), Questions(), Silent())
     (finding,) = told.value.findings
     assert finding.code == "doctor.no-answer"
     assert "% Unknown command" in finding.why

@@ -20,6 +20,9 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,200}(?:\x07|
 _KERNEL_LINE = re.compile(r"\[ *\d+\.\d{6}\][^\n]*\n?")
 _FACT = re.compile(r"<vt\s([A-Za-z0-9._:/+@,-]{1,300})\|([^<>]{0,1000}?)\svt>")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
+_BROKEN_START = re.compile(r"<\nvt |<v\nt |<vt(?:\n| \n)")
+_BROKEN_END = re.compile(r" ?\nvt>| v\nt>| vt\n>")
+_LINE_END = "\n"
 _ABSENT = "-"
 
 
@@ -106,10 +109,11 @@ def read_probe(text: str) -> Facts:
 
 
 def _unbroken(text: str) -> str:
-    """Join what a terminal broke into lines inside a fact."""
-    parts = re.split(r"(<vt\s)", text)
-    for place in range(2, len(parts), 2):
-        inside, mark, rest = parts[place].partition("vt>")
-        if mark:
-            parts[place] = re.sub(r"\n(?=\S)", "", inside.replace("\nvt", " vt")).replace("\n", " ") + mark + rest
-    return "".join(part.replace("<vt\n", "<vt ") for part in parts)
+    """Join what a terminal broke into lines inside a fact, or inside its marks."""
+    text = _BROKEN_END.sub(" vt>", _BROKEN_START.sub("<vt ", text))
+    first, *facts = text.split("<vt ")
+    joined = [first]
+    for fact in facts:
+        inside, mark, rest = fact.partition(" vt>")
+        joined.append(f"{inside.replace(_LINE_END, '') if mark else inside}{mark}{rest}")
+    return "<vt ".join(joined)

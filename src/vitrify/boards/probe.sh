@@ -6,7 +6,11 @@ ROOT=${VITRIFY_PROBE_ROOT:-}
 LC_ALL=C
 export LC_ALL
 N=0
-say() { N=$((N + 1)); printf '<vt %s|%s vt>\n' "$1" "$(printf '%s' "$2" | tr '\000\n\r\t<>' '     ()' | cut -c1-400)"; }
+say() {
+  N=$((N + 1)) KEY_=$1
+  case $1 in *[!A-Za-z0-9._:/+@,-]*) KEY_=$(printf '%s' "$1" | tr -c 'A-Za-z0-9._:/+@,-' '_' | cut -c1-200) ;; esac
+  printf '<vt %s|%s vt>\n' "$KEY_" "$(printf '%s' "$2" | tr '\n\r\t<>' '   ()' | cut -c1-400)"
+}
 text() { [ -r "$ROOT$2" ] && say "$1" "$(tr '\000' ' ' < "$ROOT$2" 2>/dev/null | head -n 5)"; }
 there() { if [ -e "$ROOT$1" ]; then say "path:$1" "there"; else say "path:$1" "-"; fi; }
 file() {

@@ -25,7 +25,7 @@ LEAST_MEMORY = 2 << 30
 _NUMBERS = 2
 
 
-class Tested(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Package(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A package, what it is for, and from which version to which it was tried."""
 
     role: str
@@ -36,10 +36,10 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 @cache
-def tested() -> dict[str, Tested]:
+def tested() -> dict[str, Package]:
     """Return the packages of the table by name."""
     text = resources.files(__package__).joinpath("tested.toml").read_text(encoding="utf-8")
-    return msgspec.convert(msgspec.toml.decode(text)["packages"], dict[str, Tested])
+    return msgspec.convert(msgspec.toml.decode(text)["packages"], dict[str, Package])
 
 
 def examine_here(cache_folder: Path | None = None) -> DoctorResult:
@@ -68,7 +68,7 @@ def installed(name: str) -> str:
         return ""
 
 
-def judge_package(name: str, package: Tested, version: str) -> tuple[PartRow, Finding | None]:
+def judge_package(name: str, package: Package, version: str) -> tuple[PartRow, Finding | None]:
     """Hold a version against those that were tested."""
     fits = package.first if package.first == package.last else f"{package.first} to {package.last}"
     part = PartRow(name=name, found=version or "not installed", fits=fits, state="ok", source=package.role)
