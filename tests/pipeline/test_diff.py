@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from diff_models import BLOCKS, EDITS, INTEGER_EDITS, NAMINGS, Edit, network, number_names
+from diff_models import EDITS, INTEGER_EDITS, NAMINGS, Edit, network, number_names
 
 import vitrify as vt
 from vitrify.ir import Model

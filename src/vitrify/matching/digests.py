@@ -22,7 +22,8 @@ _SHIFT = np.uint64(29)
 def digest(tensor: Tensor) -> tuple[int, int] | None:
     """Return a number for the values of a constant in any order; None where they tell nothing.
 
-    Values are mixed one by one and summed, so that a permutation of them has the same sum.
+    Floats count as rounded to float16. Values are mixed one by one and summed, so that a permutation of them has the
+    same sum.
     """
     data = tensor.data
     if data is None or data.size < TELLING or data.dtype.itemsize not in (1, 2, 4, 8):
@@ -34,6 +35,9 @@ def digest(tensor: Tensor) -> tuple[int, int] | None:
     if flat.dtype.itemsize == 1:
         counts = np.bincount(flat.view(np.uint8), minlength=256)
         return data.size, hash(counts.tobytes())
+    if flat.dtype == np.float32:
+        with np.errstate(over="ignore"):
+            flat = flat.astype(np.float16)                 # so that weights stored as float16 are the same ones
     bits = flat.view(np.dtype(f"u{flat.dtype.itemsize}"))
     total = 0
     with np.errstate(over="ignore"):

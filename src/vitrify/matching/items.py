@@ -74,6 +74,11 @@ def extents(tensor: Tensor, batch: int) -> tuple[int, ...]:
     return tuple(sorted(extent for extent in shape if extent != 1))
 
 
+def is_free(tensor: Tensor) -> bool:
+    """True where a file leaves extents besides the batch to the run; those that stand there are place-holders."""
+    return any(extent < 0 for extent in tensor.shape_signature[1:])
+
+
 class Side:
     """One of two graphs that are matched."""
 

@@ -15,9 +15,6 @@ from vitrify.matching.regions import rewritten
 from vitrify.matching.state import State
 from vitrify.matching.surroundings import by_surroundings
 
-UNRELATED = 0.2
-"""Two graphs of which a smaller share is alike have nothing to do with each other, as far as their nodes tell."""
-
 
 @dataclass
 class Group:
@@ -54,9 +51,9 @@ class Matching:
     def alike(self) -> float:
         """The share of nodes, of the graph that has fewer, that have a counterpart."""
         matched = [g for g in self.groups if g.left and g.right]
-        few = min(len(self.left.items), len(self.right.items))
-        return min(sum(len(g.left) for g in matched) / max(len(self.left.items), 1) if few == len(self.left.items)
-                   else sum(len(g.right) for g in matched) / len(self.right.items), 1.0)
+        if len(self.left.items) <= len(self.right.items):
+            return sum(len(g.left) for g in matched) / max(len(self.left.items), 1)
+        return sum(len(g.right) for g in matched) / max(len(self.right.items), 1)
 
 
 def match(left: Graph, right: Graph) -> Matching:

@@ -9,6 +9,8 @@ from vitrify.ir import Tensor
 from vitrify.matching.items import Item
 
 MOST_BORDERS = 32
+MOST_WRITTEN = 24
+"""Nodes of a stretch that is taken for another form of one; more are another network."""
 
 
 class Known(Protocol):
@@ -23,7 +25,8 @@ def rewritten(left: list[Item], right: list[Item], known: Known, ends: dict[Tens
     """Return pairs of stretches, neither of them plumbing alone, that begin behind the same groups."""
     ours, theirs = _by_border(left, known, ends), _by_border(right, known, ends)
     return [(items, theirs[border]) for border, items in ours.items()
-            if border in theirs and not all(i.is_plumbing for i in items)
+            if border in theirs and max(len(items), len(theirs[border])) <= MOST_WRITTEN
+            and not all(i.is_plumbing for i in items)
             and not all(i.is_plumbing for i in theirs[border])]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 
-from vitrify.matching.items import Item, Side
+from vitrify.matching.items import Item, Side, is_free
 
 Key = Callable[[Item], Hashable]
 
@@ -21,7 +21,8 @@ class State:
         self.fresh: list[tuple[Item, Item]] = []
         a, b = left.graph.inputs, right.graph.inputs
         self.is_resized = any(sorted(_inner(a[i].shape, left.batch)) != sorted(_inner(b[j].shape, right.batch))
-                              for i, j in self.inputs)
+                              for i, j in self.inputs) or any(is_free(t) for side in (left, right)
+                                                              for item in side.items for t in item.node.outputs)
 
     def pair(self, a: Item, b: Item, how: str) -> bool:
         """Note a pair; False when one of them has a partner already."""

@@ -13,7 +13,8 @@ class DiffSide(msgspec.Struct, kw_only=True):
     """One of the two models. An ONNX file is compared as ``convert`` brings it into TFLite's operators.
 
     ``nms`` names the operators that select boxes, ``decode`` those behind the last weights that turn raw outputs into
-    boxes or the like. ``per_axis`` and ``per_tensor`` count the weights that are so quantized.
+    boxes or the like; ``host_steps`` counts the arithmetic that a file of ours leaves to the host. ``per_axis`` and
+    ``per_tensor`` count the weights that are so quantized.
     """
 
     file: str = ""
@@ -32,6 +33,7 @@ class DiffSide(msgspec.Struct, kw_only=True):
     per_tensor: int = 0
     stored_float16: int = 0
     npu_graphs: int = 0
+    host_steps: int = 0
     inputs: list[TensorRow] = []
     outputs: list[TensorRow] = []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vitrify.ir import Tensor
+from vitrify.ir import DType, Tensor
 from vitrify.matching.digests import digest
 from vitrify.results.diffing import ChangeRow
 from vitrify.verify.alignment import Layout, layouts
@@ -27,14 +27,22 @@ WITH_COMPENSATION = 2.5
 QUANTIZING = 0.2
 """Share of its own size by which quantizing may change a constant: clipped weights, corrected biases."""
 
+HALF, LEAST_HALF = 2.0 ** -11 * 1.001, 6e-8
+"""What rounding to float16 moves a value by: half a step of its 11 bits, and of the least number there is."""
+
+CORRECTION = 4.0
+"""Steps of the output by which quantizing may move a bias."""
+
 MOST_TRIED = 64_000_000
 """Elements up to which layouts are told apart by values."""
 
 
-def constant_changes(what: str, a: Tensor, b: Tensor, *, is_relaid: bool = False) -> Iterator[ChangeRow]:
+def constant_changes(what: str, a: Tensor, b: Tensor, *, is_relaid: bool = False,
+                     step: float = 0.0) -> Iterator[ChangeRow]:
     """Yield how constant ``b`` differs from ``a``; its type alone and rounding to it are not told here.
 
-    ``is_relaid``: the nodes have other layouts, so that small lists of axes and extents must differ.
+    ``is_relaid``: the nodes have other layouts, so that small lists of axes and extents must differ. ``step`` is that
+    of what a bias is added to: quantizing moves a bias by some, to make up for the errors of weights.
     """
     if a.data is None or b.data is None or a.data is b.data:
         return
@@ -53,7 +61,8 @@ def constant_changes(what: str, a: Tensor, b: Tensor, *, is_relaid: bool = False
     if a.dtype.numpy.kind in "iub" and a.quantization is None and b.quantization is None:
         yield from _integers(what, a, b, is_relaid)
         return
-    yield from _values(what, a, b)
+    with np.errstate(all="ignore"):                        # infinities, as masks have them
+        yield from list(_values(what, a, b, step))
 
 
 def _granularity(what: str, a: Tensor, b: Tensor) -> Iterator[ChangeRow]:
@@ -90,7 +99,7 @@ def _integers(what: str, a: Tensor, b: Tensor, is_relaid: bool) -> Iterator[Chan
                         error=differing / mine.size)
 
 
-def _values(what: str, a: Tensor, b: Tensor) -> Iterator[ChangeRow]:
+def _values(what: str, a: Tensor, b: Tensor, step: float) -> Iterator[ChangeRow]:
     mine, other, steps = np.atleast_1d(real(a)), np.atleast_1d(real(b)), _steps(a, b)
     layout = _layout(mine, other)
     if layout is None:
@@ -101,9 +110,8 @@ def _values(what: str, a: Tensor, b: Tensor) -> Iterator[ChangeRow]:
         scale = np.broadcast_to(layout.apply(np.broadcast_to(steps[1], np.atleast_1d(real(a)).shape)), mine.shape)
     else:
         scale = None if steps is None else np.broadcast_to(steps[1], other.shape)
-    with np.errstate(all="ignore"):
-        distance = np.abs(mine - other)
-        distance[mine == other] = 0.0                          # infinities
+    distance = np.abs(mine - other)
+    distance[mine == other] = 0.0                          # infinities
     largest = float(np.nanmax(np.abs(mine), initial=0.0))
     differing = distance > ROUNDING * largest
     if scale is not None:
@@ -115,11 +123,16 @@ def _values(what: str, a: Tensor, b: Tensor) -> Iterator[ChangeRow]:
             yield ChangeRow(kind="rounding", what=what, error=error,
                             text=f"{what} is rounded by up to {moved:.1f} steps")
             return
-        if steps is not None and steps[2] and error <= QUANTIZING:
+        if steps is not None and steps[2] and (
+                error <= QUANTIZING or float(np.nanmax(distance, initial=0.0)) <= CORRECTION * step):
             yield ChangeRow(kind="quantization", what=what, error=error, text=_text(
                 what, int((distance > NEAREST * scale).sum()), mine, other, distance, error))
             return
     count = int(differing.sum())
+    if DType.FLOAT16 in (a.dtype, b.dtype) and bool((distance <= HALF * np.abs(mine) + LEAST_HALF).all()):
+        yield ChangeRow(kind="rounding", what=what, text=f"{what} is rounded to float16",
+                        error=_relative(mine, distance))
+        return
     if not count and bool(distance.any()):
         error = _relative(mine, distance)
         yield ChangeRow(kind="float-rounding", what=what, error=error, text=f"{what} differs by rounding of float32")

@@ -53,14 +53,15 @@ def compared(left: Read, right: Read, matching: Matching) -> DiffResult:
     few = min(len(matching.left.items), len(matching.right.items))
     strict = sum(row.how not in ("", "order") and not any(c.kind in ("shape", "operator") for c in row.changes)
                  for row in rows)
-    unrelated = few == 0 or alike < UNRELATED or (not sure and strict < UNRELATED * few)
-    equal = (not unrelated or few == 0) and not (counts.keys() - set(EQUAL)) and not any(
+    empty = not matching.left.items and not matching.right.items
+    unrelated = not empty and (few == 0 or alike < UNRELATED or (not sure and strict < UNRELATED * few))
+    equal = not unrelated and not (counts.keys() - set(EQUAL)) and not any(
         row.changes or row.a is None or row.b is None for row in (*inputs, *outputs))
     result = DiffResult(
         a=left.side, b=right.side, equal=equal, related=not unrelated, alike=alike, counts=dict(counts), nodes=rows,
         inputs=inputs, outputs=outputs, names_agree=matching.names_agree, findings=[*left.findings, *right.findings],
         summary=sentences(left.side, right.side, [*inputs, *outputs], rows, min(alike, strict / max(few, 1)),
-                          unrelated and not equal))
+                          unrelated))
     result.sources = _sources(left, right, matching)
     if left.side.graphs != right.side.graphs or left.side.graphs > 1:
         result.findings.append(Finding(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vitrify.ir import Tensor
 from vitrify.matching import Matching
+from vitrify.matching.items import is_free
 from vitrify.pipeline.diffing.nodes import scale_changes
 from vitrify.results import TensorRow
 from vitrify.results.diffing import ChangeRow, DiffSide, EndRow
@@ -36,11 +37,17 @@ def _changes(a: TensorRow, b: TensorRow, x: Tensor, y: Tensor) -> Iterator[Chang
         yield ChangeRow(kind="name", before=a.name, after=b.name, text=f"'{a.name}' is called '{b.name}'")
     if a.dtype != b.dtype:
         yield ChangeRow(kind="type", before=a.dtype, after=b.dtype, text=f"{a.dtype}, then {b.dtype}")
-    if a.shape != b.shape:
+    before, after = _shape(a, x), _shape(b, y)
+    if before != after:
         kind = "layout" if _is_relaid(a, b) else "shape"
-        yield ChangeRow(kind=kind, before=a.shape, after=b.shape, text=f"{a.shape}, then {b.shape}")
+        yield ChangeRow(kind=kind, before=before, after=after, text=f"{before}, then {after}")
     if x.dtype is y.dtype:
         yield from scale_changes(x, y)
+
+
+def _shape(row: TensorRow, tensor: Tensor) -> list[int | str]:
+    """The shape, with -1 for extents that are left to the run."""
+    return list(tensor.shape_signature) if is_free(tensor) else row.shape
 
 
 def _is_relaid(a: TensorRow, b: TensorRow) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from vitrify.ir import Tensor
 from vitrify.matching import Group, Item, Matching
 from vitrify.matching.inside import is_npu
+from vitrify.matching.items import is_free
 from vitrify.pipeline.diffing.constants import constant_changes
 from vitrify.pipeline.diffing.wiring import Wiring
 from vitrify.results.diffing import ChangeRow, NodeRow
@@ -18,6 +19,12 @@ ARGUMENTS = {"RESHAPE": (1,), "TRANSPOSE": (1,), "BROADCAST_TO": (1,), "RESIZE_B
              "RESIZE_NEAREST_NEIGHBOR": (1,), "SLICE": (1, 2), "STRIDED_SLICE": (1, 2, 3), "TRANSPOSE_CONV": (0,),
              "SPLIT_V": (1,), "TILE": (1,)}
 """Constants that say where and how large, not what: with other shapes they must differ."""
+
+BIAS = 2
+"""The input of operators with weights that is added to what they sum up."""
+
+STORED = ("pot_scale_int16", "quantized_bias_type", "asymmetric_quantize_inputs")
+"""Attributes that say something of integers only."""
 
 TOLERANCE = 1e-6
 """Of attributes and scales, as a share; a file may have them from another order of float operations."""
@@ -70,8 +77,8 @@ def _changes(a: Item, b: Item, matching: Matching) -> Iterator[ChangeRow]:
     relaid = False
     for x, y in zip(a.node.outputs, b.node.outputs, strict=False):
         shape = _shape(x, y, matching)
+        relaid |= x.shape != y.shape
         if shape is not None:
-            relaid = True
             yield shape
         yield from _types(x, y)
     if a.kind == b.kind:
@@ -80,7 +87,7 @@ def _changes(a: Item, b: Item, matching: Matching) -> Iterator[ChangeRow]:
 
 
 def _shape(a: Tensor, b: Tensor, matching: Matching) -> ChangeRow | None:
-    if a.shape == b.shape:
+    if a.shape == b.shape or is_free(a) or is_free(b):
         return None
     before, after = list(a.shape), list(b.shape)
     is_layout = bool(layouts(a.shape, b.shape)) or a.size == b.size
@@ -131,6 +138,8 @@ def _attributes(a: Item, b: Item, relaid: bool) -> Iterator[ChangeRow]:
         if not field.compare or not hasattr(b.node.op, field.name):
             continue
         before, after = getattr(a.node.op, field.name), getattr(b.node.op, field.name)
+        if field.name in STORED and a.node.output.dtype is not b.node.output.dtype:
+            continue
         if field.name == "padding" and _pads_alike(a, b):
             continue
         if _alike(before, after) or (relaid and field.name in ("axis", "new_shape", "squeeze_dims", "begin_mask",
@@ -175,12 +184,18 @@ def _constants(a: Item, b: Item, relaid: bool) -> Iterator[ChangeRow]:
             continue
         what = f"constant '{(ours.get(slot) or theirs[slot]).name}'"
         if slot in ours and slot in theirs:
-            yield from constant_changes(what, ours[slot], theirs[slot], is_relaid=relaid)
+            yield from constant_changes(what, ours[slot], theirs[slot], is_relaid=relaid,
+                                        step=_output_step(b) if slot == BIAS else 0.0)
         elif not _is_neutral(ours.get(slot) or theirs[slot]):
             gone = slot in ours
             yield ChangeRow(kind="constant", what=what, before="there" if gone else None,
                             after=None if gone else "there",
                             text=f"{what} is {'no longer' if gone else 'newly'} among its inputs")
+
+
+def _output_step(item: Item) -> float:
+    quantization = item.node.output.quantization
+    return float(quantization.scale.max()) if quantization is not None and quantization.scale.size else 0.0
 
 
 def _is_neutral(tensor: Tensor) -> bool:

@@ -109,7 +109,13 @@ def describe(model: Model, file: str, form: str) -> DiffSide:
         graphs=len(model.graphs), operators=found.operators, float_operators=found.floating, float_nodes=floating,
         transposes=found.operators.get("TRANSPOSE", 0), nms=nms, decode=decode, per_axis=per_axis,
         per_tensor=len(weights) - per_axis, stored_float16=found.float16_weights, npu_graphs=found.npu_graphs,
-        inputs=inputs, outputs=outputs)
+        inputs=inputs, outputs=outputs, host_steps=host_steps(model))
+
+
+def host_steps(model: Model) -> int:
+    """Steps of arithmetic behind the file's outputs that are left to the host."""
+    host = None if model.interface is None else model.interface.host
+    return 0 if host is None else len(host.steps)
 
 
 def _ends(model: Model, form: str) -> tuple[list[TensorRow], list[TensorRow]]:

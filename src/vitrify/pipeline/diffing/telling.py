@@ -16,7 +16,8 @@ def sentences(a: DiffSide, b: DiffSide, ends: list[EndRow], rows: list[NodeRow],
     """Say how B differs from A."""
     if unrelated:
         return [_unrelated(a, b, rows, alike)]
-    found = [*_kinds(a, b), *_ends(ends), *_boxes(a, b), *_transposes(a, b), *_granularity(a, b), *_nodes(rows)]
+    found = [*_kinds(a, b), *_ends(ends), *_boxes(a, b), *_hosts(a, b), *_transposes(a, b), *_granularity(a, b),
+             *_nodes(rows)]
     return found or ["A and B are the same: inputs, outputs, operators, attributes, constants and scales"]
 
 
@@ -63,6 +64,12 @@ def _boxes(a: DiffSide, b: DiffSide) -> Iterator[str]:
         name, more = ("A", a) if a.decode else ("B", b)
         yield (f"{name} decodes boxes inside the graph, in {counted(len(more.decode), 'operator')} behind the last "
                "weights")
+
+
+def _hosts(a: DiffSide, b: DiffSide) -> Iterator[str]:
+    for name, side, other in (("A", a, b), ("B", b, a)):
+        if side.host_steps and not other.host_steps:
+            yield f"{name} leaves {counted(side.host_steps, 'step')} of arithmetic behind its outputs to the host"
 
 
 def _transposes(a: DiffSide, b: DiffSide) -> Iterator[str]:

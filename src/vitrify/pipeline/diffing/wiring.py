@@ -54,7 +54,7 @@ class Wiring:
         for number, group in enumerate(self._matching.groups):
             if group.left and group.right and number not in self._moved and number not in self._clear:
                 left, right = self._read(group)
-                if left is not None and right is not None and left != right:
+                if left is not None and right is not None and self._tells(left, right):
                     changed[number] = (left, right)
         blamed = Counter(one for left, right in changed.values() for one in left ^ right if one in changed)
         if not blamed:
@@ -94,6 +94,13 @@ class Wiring:
         left, right = (self._joined([f for i in items for f in i.feeds]) for items in (group.left, group.right))
         return None if left is None else left - own, None if right is None else right - own
 
+    def _tells(self, left: Ends, right: Ends) -> bool:
+        """True where one is more than the other by nodes that stand on both sides as they are.
+
+        Which node of several that became several others is read follows from how they were written.
+        """
+        return any(number < 0 or self._matching.groups[number].is_pair for number in left ^ right)
+
     def _change(self, left: Ends, right: Ends) -> ChangeRow:
         apart = bool(left) and bool(right) and not left & right
         return ChangeRow(kind="place" if apart else "inputs", what="inputs", before=self._names(left, 0),
@@ -109,9 +116,9 @@ class Wiring:
         left, right = self._read(group)
         if left is None or right is None:
             return
-        if left != right:
+        if self._tells(left, right):
             yield self._change(left, right)
-        elif group.is_pair and group.left[0].kind == group.right[0].kind and group.left[0].kind not in COMMUTATIVE:
+        elif left == right and _is_ordered(group):
             a, b = group.left[0], group.right[0]
             first = [s for f in a.feeds if f is not None and (s := self._of(f)) is not None]
             second = [s for f in b.feeds if f is not None and (s := self._of(f)) is not None]
@@ -139,3 +146,8 @@ class Wiring:
 def _is_plumbing(group: Group) -> bool:
     """True where one side only brings values into another form, or the other has nothing."""
     return any(items and all(i.is_plumbing for i in items) for items in (group.left, group.right))
+
+
+def _is_ordered(group: Group) -> bool:
+    """True for one operator on both sides whose inputs have an order."""
+    return group.is_pair and group.left[0].kind == group.right[0].kind and group.left[0].kind not in COMMUTATIVE
