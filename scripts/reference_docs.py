@@ -156,9 +156,9 @@ def verdicts_page() -> Iterator[str]:
             groups.setdefault((chip.family, chip.core), []).append(chip.name)
     yield "# Operators on chips with closed compilers\n"
     yield ("What is public about each operator of the TFLite schema: *yes*, the NPU takes it in some form (its limits "
-           "are under [rules](rules.md)); *no*, it runs on the CPU; *unknown*, no public source says, and it is counted "
-           "as the CPU's. In brackets how that is known, and a number for the source. Operators of the Ethos-U family are "
-           "not here: their compiler is open, and `vitrify targets NAME` lists them.\n")
+           "are under [rules](rules.md)); *no*, it runs on the CPU; *unknown*, no public source says, and it is "
+           "counted as the CPU's. In brackets how that is known, and a number for the source. Operators of the Ethos-U "
+           "family are not here: their compiler is open, and `vitrify targets NAME` lists them.\n")
     sources: dict[str, int] = {}
     heads = [", ".join(found) for found in groups.values()]
     yield f"| operator | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}"

@@ -16,7 +16,8 @@ from vitrify.targets.rules.rule import Rule
 _RENAMING = frozenset({"EXPAND_DIMS", "RESHAPE", "SQUEEZE"})
 _EMPTY = "neutron.empty-graph"
 _KEEPING = frozenset({"MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "PAD", "PADV2", "SLICE", "STRIDED_SLICE", "SPLIT"})
-_CLAMPS = {"RELU": 0.0, "RELU6": 0.0}
+_CLAMPS = {"RELU": None, "RELU6": 6.0}
+"""Where values above are cut off; all of them cut off what is below 0."""
 
 
 @rule(_EMPTY, says="at least one node of a graph for the NPU computes something", confidence="documented",
@@ -79,8 +80,8 @@ def changes_nothing(node: Node) -> bool:
         return bool(order) and kept == sorted(kept)
     if kind in _CLAMPS and one is not None and one.scale.size == 1 and x.dtype.numpy is not None:
         info = np.iinfo(x.dtype.numpy)
-        low, high = (float(one.scale[0]) * (int(end) - int(one.zero_point[0])) for end in (info.min, info.max))
-        return low >= 0.0 and (kind == "RELU" or high <= 6.0)
+        zero, top = int(one.zero_point[0]), _CLAMPS[kind]
+        return zero <= info.min and (top is None or round(top / float(one.scale[0])) + zero >= info.max)
     return kind in _RENAMING or kind in _KEEPING
 
 

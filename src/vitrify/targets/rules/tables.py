@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from vitrify.core.errors import InternalError
 from vitrify.ir import Node
 from vitrify.targets.rules.rows import Row
 from vitrify.targets.rules.rule import Breach
@@ -71,6 +72,6 @@ def _rows(groups: list[dict[str, Any]], sources: dict[str, str]) -> dict[str, Ro
         row = msgspec.convert({**{k: v for k, v in group.items() if k != "operators"}, "source": said}, Row)
         for name in group["operators"].split():
             if name in found:
-                raise ValueError(f"two rows for {name}")
+                raise InternalError.of("target.rows", f"two rows for {name}")
             found[name] = row
     return found
