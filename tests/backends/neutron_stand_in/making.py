@@ -9,6 +9,16 @@ from typing import Any
 
 from vela_networks import Network
 
+from neutron_stand_in.logs import MARK
+
+TARGETS = ("imx943", "imx95", "imxrt700", "mcxn54x", "mcxn94x")
+_SCRIPT = """#!/bin/sh
+case "$1" in
+--version) echo "{version}"; echo "{mark}";;
+--show-targets) echo "Supported targets:"; for one in {targets}; do echo "  $one"; done;;
+*) exec {call} "$@";;
+esac
+"""
 _PROGRAMS = Path(__file__).with_name("programs.py")
 
 
@@ -19,7 +29,11 @@ def make_sdk(folder: Path, *, runner: bool = True, **settings: Any) -> Path:
     (folder / "settings.json").write_text(json.dumps(settings))
     for name in ("neutron-converter", *(("neutron-runner",) if runner else ())):
         program = folder / "bin" / name
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{_PROGRAMS}" {name} "{folder}/settings.json" "$@"\n')
+        program.write_text(_SCRIPT.format(
+            version="neutron-converter" if settings.get("mode") == "no-version" else
+            f"neutron-converter version {settings.get('version', '3.1.3')}+0X1a2b3c4d", mark=MARK,
+            targets=" ".join(settings.get("targets", TARGETS)),
+            call=f'"{sys.executable}" "{_PROGRAMS}" {name} "{folder}/settings.json"'))
         program.chmod(0o755)
     return folder
 

@@ -14,32 +14,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np
-
 from neutron_stand_in import logs
-from vitrify import ops, tflite
-from vitrify.ir import DType, Graph, Model, Node, Quantization, Tensor
-from vitrify.ir.cutting import cut_out
-from vitrify.targets.partition import partition
+
+if TYPE_CHECKING:
+    from vitrify.ir import Graph, Model, Node, Tensor
 
 CPU = ("GATHER", "SOFTMAX", "QUANTIZE", "DEQUANTIZE")
-TARGETS = ("imx943", "imx95", "imxrt700", "mcxn54x", "mcxn94x")
 PARTS = ("microcode", "weights", "kernels")
 
 
 def converter(settings: dict[str, Any], words: list[str]) -> int:
     version, mode = settings.get("version", "3.1.3"), settings.get("mode", "normal")
-    if "--version" in words:
-        said = {"no-version": "neutron-converter"}.get(mode, f"neutron-converter version {version}+0X1a2b3c4d")
-        print(f"{said}\n{logs.MARK}")
-        return 0
-    if "--show-targets" in words:
-        print("Supported targets:", *(settings.get("targets") or TARGETS), sep="\n  ")
-        return 0
     print(logs.MARK)
     print("options:", json.dumps(words))
     print("LD_LIBRARY_PATH:", os.environ.get("LD_LIBRARY_PATH", ""))
@@ -50,11 +39,13 @@ def converter(settings: dict[str, Any], words: list[str]) -> int:
     if mode == "library" and not os.environ.get("LD_LIBRARY_PATH"):
         print("error while loading shared libraries: libortools.so.9: cannot open shared object file", file=sys.stderr)
         return 127
+    from vitrify import tflite
+
     model = tflite.read(source)
     nodes = len(model.main)
     made, converted, graphs = convert(model, settings)
     if mode == "other-model":
-        made.main.set_outputs(made.main.nodes[0].outputs[:1])
+        made.main.set_outputs([*made.main.outputs, made.main.nodes[0].outputs[0]])
     tflite.write(made, output)
     told: dict[str, Any] = {"imported": nodes, "optimized": nodes, "converted": converted, "graphs": graphs}
     if mode == "lying":
@@ -69,6 +60,13 @@ def converter(settings: dict[str, Any], words: list[str]) -> int:
 
 def convert(model: Model, settings: dict[str, Any]) -> tuple[Model, int, int]:
     """Put what is not in ``CPU`` into Neutron graphs; one of them is damaged where the settings say so."""
+    import numpy as np
+
+    from vitrify import ops
+    from vitrify.ir import DType, Graph, Model, Tensor
+    from vitrify.ir.cutting import cut_out
+    from vitrify.targets.partition import partition
+
     graph = model.main
     kept = settings.get("cpu", CPU)
     places = {node: "cpu" if node.op.kind in kept else "npu" for node in graph}
@@ -111,10 +109,15 @@ def convert(model: Model, settings: dict[str, Any]) -> tuple[Model, int, int]:
 
 
 def clone(tensor: Tensor) -> Tensor:
+    from vitrify.ir import Tensor
+
     return Tensor(tensor.name, tensor.dtype, tensor.shape, data=tensor.data, quantization=tensor.quantization)
 
 
 def as_bytes(graph: Graph) -> bytes:
+    from vitrify import tflite
+    from vitrify.ir import Model
+
     path = Path(f"embedded-{os.getpid()}.tflite").absolute()
     try:
         tflite.write(Model(graphs=[graph]), path)
@@ -125,6 +128,10 @@ def as_bytes(graph: Graph) -> bytes:
 
 def damaged(graph: Graph, how: str) -> None:
     """Make a graph compute something else: as a wrong compiler would, without a word."""
+    import numpy as np
+
+    from vitrify.ir import Quantization
+
     node = next(node for node in reversed(graph.nodes) if node.op.kind == "CONV_2D")
     if how == "swap-channels":
         for place in (1, 2):
@@ -187,6 +194,10 @@ def runner(settings: dict[str, Any], words: list[str]) -> int:
     if settings.get("mode") == "runner-fails":
         print("Illegal instruction in a kernel")
         return 4
+    import numpy as np
+
+    from vitrify import tflite
+
     source, data, results = (words[words.index(name) + 1] for name in ("--input", "--dataset", "--output-results"))
     model = tflite.read(source)
     for number, path in enumerate(sorted(Path(data).iterdir())):
@@ -208,6 +219,8 @@ _OPEN: dict[int, Any] = {}
 
 def run_node(node: Node, values: dict[str, Any]) -> None:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    from vitrify.ir.cutting import cut_out
 
     if id(node) not in _OPEN:
         is_neutron = node.op.kind == "NeutronGraph"

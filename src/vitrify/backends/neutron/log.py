@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass, field
 
 _LINE = re.compile(r"^\s*(?P<label>[A-Za-z][A-Za-z0-9 ()/_-]*?)\s*(?:=|:(?!//))\s*(?P<value>\S.*?)\s*$")
-_NUMBER = re.compile(r"^-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+_WHOLE = re.compile(r"\d[\d,]{0,18}(?![\d.e])")
 _RATIO = re.compile(r"(\d+)\s*/\s*(\d+)")
-_TIME = re.compile(r"(-?\d[\d,.]*(?:e-?\d+)?)\s*(us|µs|ms|s)\b")
-_PER = {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
-_SPOKEN = re.compile(r"^\s*\[?(warning|error)\]?\b[:\s]", re.IGNORECASE)
+_TIME = re.compile(r"(\d[\d,]{0,12}(?:\.\d+)?)\s*\(?(us|µs|ms|s|seconds)\b")
+_PER = {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "seconds": 1e3}
+_SPOKEN = re.compile(r"^\s*\[?(warning|error)(?:\]|:)", re.IGNORECASE)
 _INFORMATION = ("INFO:", "[=")
 _LABELS = {
     "number of operators after import": "imported", "number of operators after optimize": "optimized",
@@ -96,10 +96,10 @@ def read_log(text: str) -> Log:
 
 def _enter(log: Log, label: str, value: str) -> None:
     low = " ".join(label.lower().split())
-    number = _NUMBER.match(value)
+    number = _WHOLE.match(value)
     name = _LABELS.get(low)
     if name is not None and number is not None:
-        setattr(log, name, int(float(number[0].replace(",", ""))))
+        setattr(log, name, int(number[0].replace(",", "")))
     elif low == "target":
         log.target = value
     elif low == "neutron converter version":
@@ -113,4 +113,4 @@ def _enter(log: Log, label: str, value: str) -> None:
     elif low.startswith("time for") and (time := _TIME.search(value)) is not None:
         log.times_s[low.removeprefix("time for").strip()] = float(time[1].replace(",", "")) * _PER[time[2]] / 1e3
     elif "byte" in value and number is not None:
-        log.sizes[low] = int(float(number[0].replace(",", "")))
+        log.sizes[low] = int(number[0].replace(",", ""))

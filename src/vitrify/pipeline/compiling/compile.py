@@ -14,6 +14,7 @@ from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.words import shell
+from vitrify.pipeline.compiling.avoiding import compile_avoiding
 from vitrify.pipeline.compiling.search import SearchOptions, search
 from vitrify.pipeline.compiling.verifying import VerifyOptions, verify_compiled
 from vitrify.pipeline.endings import TFLITE, refuse_ending
@@ -69,13 +70,14 @@ def _compiled(source: Path, chip: Target, driver: Backend, written: Path, report
               verify: VerifyOptions) -> CompileResult:
     with ExitStack() as stack:
         file, told = source, chip
-        found = search(source, chip, options, Path(stack.enter_context(temporary_folder())), reporter) \
-            if options.wanted else None
+        folder = Path(stack.enter_context(temporary_folder()))
+        found = search(source, chip, options, folder, reporter) if options.wanted else None
         if found is not None:
             file, told = found.file, found.setting.of(chip)
         with called(file, source), step(reporter, "compile") as note:
             given = {} if found is None else {"optimise": found.setting.optimise}
-            compiled = driver.compile(file, told, written, structs.replace(how, options={**how.options, **given}))
+            compiled, avoided = compile_avoiding(driver, file, told, written, structs.replace(
+                how, options={**how.options, **given}), folder)
             note.text = str(compiled.placement)
         with called(file, source), step(reporter, "verify") as note:
             verified = verify_compiled(file, written, driver, told, how, verify)
@@ -87,7 +89,7 @@ def _compiled(source: Path, chip: Target, driver: Backend, written: Path, report
         coverage=coverage_row(compiled.placement.coverage), placement=placed(compiled),
         estimate=estimate_row(compiled.estimate), memory=memory_row(compiled.memory),
         search=[] if found is None else found.rows, fixes=None if found is None else found.fixes,
-        findings=[*findings, *([] if found is None else found.findings), *compiled.findings,
+        findings=[*findings, *([] if found is None else found.findings), *avoided, *compiled.findings,
                   *verified.findings])
 
 

@@ -16,9 +16,10 @@ import msgspec
 import numpy as np
 
 from vitrify import tflite
-from vitrify.core.errors import DataError, VitrifyError
+from vitrify.core.errors import DataError, TargetError, VitrifyError
 from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
+from vitrify.core.isolation import shared_child
 from vitrify.core.words import counted
 from vitrify.ir import Graph, Model
 from vitrify.ir.cutting import cut_out
@@ -78,7 +79,8 @@ def verify_compiled(source: Path, compiled: Path, driver: Backend, target: Targe
     """
     if options.recorded is None and not driver.must_verify:
         return Verified()
-    return _Verifying(source, compiled, driver, target, how, options).run()
+    with shared_child():
+        return _Verifying(source, compiled, driver, target, how, options).run()
 
 
 class _Verifying:
@@ -127,7 +129,7 @@ class _Verifying:
         self.reference.look([*outputs, *ends])
         try:
             given = self._given()
-        except VitrifyError as error:
+        except TargetError as error:
             self.found.findings = [self._unverified(error.findings[0].headline)]
             return self.found
         if given is None:
