@@ -170,3 +170,11 @@ def test_addresses(text: str, expected: tuple[str, str, int]) -> None:
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"board.address"):
         read_address(text)
+
+
+@pytest.mark.parametrize("data", [b"\x00\xff garbage\n", b"|1|bad|bad ssh-rsa AAAA\n"], ids=["bytes", "hash"])
+def test_host_keys_that_cannot_be_read_are_told(server: Server, tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "hosts").write_bytes(data)
+    code, text = refusal(login(server, known_hosts=tmp_path / "hosts"))
+    assert code in ("board.known-hosts", "board.host-key-unknown")
+    assert str(tmp_path / "hosts") in text

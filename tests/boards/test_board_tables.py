@@ -216,3 +216,22 @@ def test_the_page_has_the_tables_of_the_data() -> None:
     text = (Path(__file__).parents[2] / "docs" / "boards.md").read_text()
     assert text == page(text), "run: python -m vitrify.boards.tables docs/boards.md"
     assert all(row.release in text for table in tables().values() for row in table.rows)
+
+
+@pytest.mark.parametrize(("target", "path", "data", "said"), [
+    ("imx93", "/proc/modules", "ethosu 16384 0 - Live 0x0\n", ""), ("imx93", "", "", "module ethosu is not loaded"),
+    ("imx95", "", "", "no node called neutron"),
+    ("imx95", "/proc/device-tree/soc/imx95-neutron@4ab00004/status", "okay\0", ""),
+    ("imx8mp", "", "", "module galcore is not loaded"), ("imx8mp", "/proc/modules", "galcore 1 0 - Live 0x0\n", "")])
+def test_why_a_device_is_absent_is_told_where_the_board_tells(target: str, path: str, data: str, said: str,
+                                                              tmp_path: Path) -> None:
+    table = tables()[target]
+    root = lay_out(tmp_path, table, table.rows[-1], without=("NPU device",))
+    if path:
+        write(root, path, data)
+    facts = facts_of(root)
+    (finding,) = judge(facts, table).findings
+    assert finding.headline.startswith("the board has no NPU device")
+    assert (said in finding.headline) if said else finding.headline == "the board has no NPU device"
+    (partial,) = judge(Facts(facts.told, None), table).findings
+    assert partial.headline == "the board has no NPU device"

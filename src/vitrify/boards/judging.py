@@ -57,7 +57,8 @@ def judge(facts: Facts, table: Table) -> Judged:
         if absent:
             findings.append(Finding(
                 code="doctor.missing", severity=Severity(need.severity), where=" or ".join(need.any),
-                headline=f"the board has no {need.name}", why=f"{need.causes} ({need.source})", help=need.help))
+                headline=f"the board has no {need.name}{need.cause_in(facts)}",
+                why=f"{need.causes} ({need.source})", help=need.help))
     findings += [*_silicon(facts, table), *_memory(facts, table), *_governor(facts)]
     parts += _amounts(facts)
     return Judged(row, exact, parts, findings)

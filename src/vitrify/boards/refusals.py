@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vitrify.boards.login import PASSWORD, Login
-from vitrify.core.errors import UsageError
+from vitrify.core.errors import TargetError, UsageError
 from vitrify.core.findings import Finding
 
 _LONGEST = 200
@@ -16,6 +16,12 @@ def no_asyncssh() -> UsageError:
     return UsageError.of("board.no-asyncssh", "boards are reached with the package asyncssh, which is not installed",
                          help="pip install 'vitrify[board]'; or run the script of `vitrify doctor --print-probe` on "
                               "the board and give what it prints to `vitrify doctor --from-file FILE`")
+
+
+def unreadable_hosts(login: Login, error: Exception) -> TargetError:
+    """Say that the file of host keys cannot be read."""
+    return TargetError.of("board.known-hosts", f"the host keys in {login.hosts_file} cannot be read: {_short(error)}",
+                          where=str(login.hosts_file), help="name another file with --known-hosts, or mend the line")
 
 
 def as_finding(error: Exception, login: Login, what: str, shown: Sequence[str]) -> Finding | None:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from vitrify.boards.login import Login
-from vitrify.boards.refusals import as_finding, no_asyncssh
+from vitrify.boards.refusals import as_finding, no_asyncssh, unreadable_hosts
 from vitrify.core.errors import TargetError
 from vitrify.core.files import atomic_writer
 
@@ -212,7 +212,10 @@ async def _open(asyncssh: Any, login: Login, client: Any) -> Any:
     if login.port:
         more["port"] = login.port
     hosts = login.hosts_file
-    known: Any = str(hosts) if hosts.is_file() else ([], [], [])
+    try:
+        known: Any = asyncssh.read_known_hosts(str(hosts)) if hosts.is_file() else ([], [], [])
+    except (OSError, ValueError) as error:
+        raise unreadable_hosts(login, error) from error
     return await asyncssh.connect(
         login.host, username=login.user, known_hosts=known, client_factory=client, connect_timeout=None,
         login_timeout=0, **more)
@@ -232,6 +235,8 @@ def _limited(runner: asyncio.Runner, work: Coroutine[Any, Any, T], seconds: floa
     except _TooMuchError as error:
         raise TargetError.of("board.output", f"{what} on {login.shown}: {error}; no more is taken",
                              why="a board that answers without end would fill this machine's memory") from error
+    except TargetError:
+        raise
     except Exception as error:
         found = as_finding(error, login, what, client.shown if client is not None else [])
         if found is None:

@@ -38,7 +38,10 @@ class Component(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file or device without which the NPU does not work; any of several names serves. ``since``: a kernel."""
+    """A file or device without which the NPU does not work; any of several names serves. ``since``: a kernel.
+
+    ``module`` and ``node``: the driver that makes a device, and a part of the name of its node in the device tree.
+    """
 
     name: str
     any: tuple[str, ...]
@@ -47,6 +50,18 @@ class Need(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     help: str
     source: str
     since: str = ""
+    module: str = ""
+    node: str = ""
+
+    def cause_in(self, facts: Facts) -> str:
+        """Why a device may be absent, as far as a whole answer tells; else empty."""
+        if not facts.whole:
+            return ""
+        if self.node and not any(self.node in name for name in facts.named("node")):
+            return f"; its device tree has no node called {self.node}"
+        if self.module and self.module not in facts.text("modules").split():
+            return f"; the kernel module {self.module} is not loaded (or is built into the kernel)"
+        return ""
 
     def is_absent(self, facts: Facts) -> bool | None:
         """True when the board has none of them, None when it does not say."""
