@@ -11,12 +11,15 @@ import pytest
 from doubles import Refuses, double
 from quantized_maker import Maker, check_fix, given, largest_difference, on_cpu, run
 
-from vitrify import ops
+from schema_models import post_process
+from vitrify import ops, tflite
+from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Severity
 from vitrify.ir import DType, Model, Node, Quantization, Tensor
 from vitrify.passes.targets import find
 from vitrify.pipeline.checking.fixes import fix_model
 from vitrify.pipeline.checking.fixes.applying import apply_fixes
+from vitrify.targets import base
 from vitrify.targets.rules import place
 from vitrify.targets.telling import cpu_nodes
 
@@ -332,3 +335,31 @@ def test_on_real_chips(name: str, tmp_path: Path) -> None:
 def test_close_on_real_chips(fix: str, target: str, build: Callable[[], Model], most: int, tmp_path: Path) -> None:
     assert on_cpu(build(), target)
     check_fix(build, fix, tmp_path, target=target, most=most)
+
+
+def float_ends() -> Model:
+    m = Maker()
+    real = Tensor("real", DType.FLOAT32, (1, 8, 8, 16))
+    m.graph.inputs.append(real)
+    x = m.op(ops.Quantize(), real, dtype=DType.INT8)
+    op = ops.Conv2D(padding=ops.Padding.SAME, stride_h=1, stride_w=1)
+    return m.model(m.op(ops.Dequantize(), m.op(op, x, *m.weights(16, 3, 3, 16, x=x)), dtype=DType.FLOAT32))
+
+
+def test_float_ends_are_left_to_the_application() -> None:
+    model = float_ends()
+    outcome = fix_model(model, "imx95")
+    assert (outcome.cpu_before, outcome.cpu_after, outcome.largest_error_lsb) == (2, 0, 0)
+    assert [node.op.kind for node in model.main] == ["CONV_2D"]
+
+
+def test_a_custom_operator_at_the_end_is_told_and_a_pack_mended() -> None:
+    """On the i.MX 8M Plus."""
+    with temporary_folder() as folder:
+        post_process(folder / "head.tflite")
+        head = tflite.read(folder / "head.tflite")
+    assert on_cpu(head, "imx8mp") == ["TFLite_Detection_PostProcess"]
+    (tail,) = cpu_nodes(place(head.main, base.load("imx8mp")))
+    assert (tail.code, tail.severity) == ("vip8000.custom-operator", Severity.INFO)
+    outcome = fix_model(pack(1, 1, 4, 6), "imx8mp")
+    assert (outcome.cpu_before, outcome.cpu_after, outcome.largest_error_lsb) == (1, 0, 0)
