@@ -248,8 +248,10 @@ class _Verifying:
             return [0]
         else:
             seen = self._exposed(folder)
-        return [number for number, part in enumerate(self.parts)
-                if any(name in seen and is_beyond(*self._apart(name, seen[name])) for name in part.outputs)]
+        found = [number for number, part in enumerate(self.parts)
+                 if any(name in seen and is_beyond(*self._apart(name, seen[name])) for name in part.outputs)]
+        before = [name for part in self.parts[:found[0]] for name in part.outputs] if found else []
+        return found if all(name in seen for name in before) else []      # else an unseen one may be to blame
 
     def _exposed(self, folder: Path) -> dict[str, list[Array]]:
         """Run the compiled file with the outputs of all parts given out."""
