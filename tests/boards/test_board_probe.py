@@ -114,6 +114,15 @@ def test_the_probe_needs_few_tools(tmp_path: Path, answer: str) -> None:
         k: v for k, v in read_probe(answer).told.items() if k not in changing}
 
 
+@pytest.mark.parametrize("shell", ["bash --posix", "busybox sh"])
+def test_the_probe_gives_the_same_in_other_shells(shell: str, answer: str, tmp_path: Path) -> None:
+    words = shell.split()
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"{words[0]} is not installed here")
+    told = read_probe(probed(lay_out(tmp_path, TABLE, ROW), (*words, "-s"))).told
+    assert {k for k, v in told.items() if v != read_probe(answer).told.get(k)} <= {"disk.root", "disk.tmp"}
+
+
 def test_the_probe_on_an_empty_tree_tells_what_is_absent(tmp_path: Path) -> None:
     facts = facts_of(tmp_path)
     assert facts.whole

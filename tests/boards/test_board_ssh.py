@@ -120,7 +120,9 @@ def test_a_key_that_is_none_is_told(server: Server, tmp_path: Path) -> None:
 def test_nobody_there(server: Server) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
-    assert refusal(login(server)._replace(port=port))[0] == "board.unreachable"
+    code, text = refusal(login(server)._replace(port=port))
+    assert code == "board.unreachable"
+    assert "Connection refused" in text
     assert refusal(login(server)._replace(host="no-such-board.invalid"))[0] == "board.unreachable"
 
 

@@ -193,7 +193,9 @@ def test_a_model_larger_than_the_memory_is_told(answers: Path, tmp_path: Path, a
 
 @pytest.mark.parametrize(("words", "status", "code"), [
     (["--target", "imx95"], 1, "doctor.other-chip"), (["--target", "imx39"], 2, "target.unknown"),
-    (["--model", "none.tflite"], 2, "file.read"), (["--board", "x"], 2, "call.doctor"),
+    (["--model", "none.tflite"], 2, "file.read"), (["--model", "."], 2, "file.read"),
+    (["--model", str(ROOT / "README.md")], 1, "doctor.no-tflite"), (["--compiled-with", "new"], 2, "call.version"),
+    (["--board", "x"], 2, "call.doctor"),
     (["--print-probe"], 2, "call.doctor")])
 def test_questions_that_do_not_fit(words: list[str], status: int, code: str, answers: Path, ask: Asker) -> None:
     got, codes = ask.codes("--from-file", answers / "imx93-6.6.36.txt", *words)

@@ -40,7 +40,7 @@ for P in "$ROOT"/dev/dma_heap/*; do [ -e "$P" ] && say "heap:${P##*/}" "there"; 
 for KEY in MemTotal MemAvailable CmaTotal CmaFree; do
   say "memory.$KEY" "$(sed -n "s/^$KEY: *\([0-9]*\) kB.*/\1/p" "$ROOT/proc/meminfo" 2>/dev/null | head -n 1)"
 done
-say modules "$(sed -n 's/^\([a-z0-9_]*\(ethosu\|neutron\|galcore\|imx_rproc\|uiodma\)[a-z0-9_]*\) .*/\1/p' "$ROOT/proc/modules" 2>/dev/null | tr '\n' ' ')"
+say modules "$(awk '$1 ~ /ethosu|neutron|galcore|imx_rproc|uiodma/ && n++ < 40 {printf "%s ", $1}' "$ROOT/proc/modules" 2>/dev/null)"
 for P in "$ROOT"/proc/device-tree/*neutron* "$ROOT"/proc/device-tree/*/*neutron* "$ROOT"/proc/device-tree/*/*/*neutron* \
   "$ROOT"/proc/device-tree/*ethosu* "$ROOT"/proc/device-tree/*/*ethosu*; do
   [ -d "$P" ] && say "node:${P#"$ROOT"/proc/device-tree}" "$(tr -d '\000' < "$P/status" 2>/dev/null)"

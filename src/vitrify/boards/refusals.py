@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Sequence
 
 from vitrify.boards.login import PASSWORD, Login
@@ -87,5 +89,8 @@ def _is_named(login: Login, name: str) -> bool:
 
 
 def _short(error: Exception) -> str:
-    text = " ".join(str(getattr(error, "reason", "") or getattr(error, "strerror", "") or error).split())
+    text = str(getattr(error, "reason", "") or getattr(error, "strerror", "") or error)
+    if isinstance(error, OSError) and error.errno and error.errno > 0 and not isinstance(error, socket.gaierror):
+        text = os.strerror(error.errno)      # asyncio puts its own words there
+    text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vitrify.boards import Facts, Judged, Table, judge, probe_script, read_probe, table_of, tables
+from vitrify.boards.facts import version_in
 from vitrify.boards.judging import judge_compiler
 from vitrify.boards.login import Login
 from vitrify.core.errors import DataError, TargetError, UsageError
-from vitrify.core.files import look
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter
 from vitrify.core.words import bytes_text, shell
+from vitrify.pipeline.doctor.model import made_by, size_of
 from vitrify.results import BoardRow, DoctorResult, PartRow
 
 PROBE_SECONDS = 30.0
@@ -63,9 +64,7 @@ def examine_file(path: Path, questions: Questions) -> DoctorResult:
         UsageError: it cannot be read, or a question is wrong.
     """
     _check(questions)
-    found = look(path)
-    if found is None or path.is_dir():
-        raise UsageError.of("file.read", f"cannot use {path}: there is no such file", where=str(path))
+    size_of(path)
     with path.open("rb") as stream:
         text = _decoded(stream.read(LARGEST_FILE))
     facts = read_probe(text)
@@ -101,6 +100,11 @@ def _check(questions: Questions) -> None:
     """Refuse a target that there is not before anything is asked of a board."""
     from vitrify.targets import base as targets
 
+    if questions.compiled_with and not version_in(questions.compiled_with):
+        raise UsageError.of("call.version", f"--compiled-with {questions.compiled_with!r} is no version",
+                            where="--compiled-with", help="write it like --compiled-with 3.12.0")
+    if questions.model is not None:
+        size_of(questions.model)
     known = {*targets.names(), *tables()}
     if questions.target and questions.target not in known:
         raise UsageError.of("target.unknown", f"unknown target '{questions.target}'",
@@ -147,8 +151,6 @@ def _table(facts: Facts, questions: Questions) -> tuple[Table | None, list[Findi
 
 def _model(facts: Facts, table: Table, judged: Judged, questions: Questions) -> list[Finding]:
     """Whether a file that is about to be deployed fits the board."""
-    from vitrify.pipeline.doctor.model import made_by
-
     path = questions.model
     assert path is not None
     made = made_by(path)
@@ -169,7 +171,7 @@ def _model(facts: Facts, table: Table, judged: Judged, questions: Questions) -> 
             headline=f"the file holds operators '{', '.join(sorted(wrong))}' for another chip than {table.title}",
             why="its runtime does not know them, and the model does not start",
             help=f"compile the INT8 file for it: vitrify compile MODEL --target {table.target} -o OUT")]
-    version = questions.compiled_with or made.version
+    version = version_in(questions.compiled_with) or made.version
     if not version:
         fits = table.compiler_of(judged.row)
         name = table.compiler.title if table.compiler else "the compiler"
@@ -213,7 +215,7 @@ def _here(table: Table, judged: Judged, questions: Questions) -> list[Finding]:
     from vitrify.targets import base as targets
 
     if questions.compiled_with:
-        return _version(questions.compiled_with, table, judged, "the file was compiled with")
+        return _version(version_in(questions.compiled_with), table, judged, "the file was compiled with")
     driver = driver_of(targets.load(table.target)) if table.target in targets.names() else None
     found = [one for one in driver.installations() if one.version] if driver is not None else []
     if not found:
