@@ -34,8 +34,9 @@ def test_these_are_the_chips() -> None:
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_no_operator_is_without_a_verdict(chip: str) -> None:
+    target = load(chip)
     for operator in OPERATORS:
-        found = known(operator, load(chip))
+        found = known(operator, target)
         assert found.taken in ("yes", "no", "unknown")
         assert found.source, operator
         assert (found.taken == "unknown") == (found.confidence == "unknown"), operator

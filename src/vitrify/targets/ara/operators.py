@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 
 from vitrify.ir import DType, Graph, Node
-from vitrify.targets.ethos_u.roles import features
 from vitrify.targets.placement import Place, Reason
 from vitrify.targets.rules import Breach, Variant, rule
 from vitrify.targets.rules.judging import Basis
+from vitrify.targets.rules.roles import features
 from vitrify.targets.rules.rows import Row
 from vitrify.targets.rules.tables import Table
 

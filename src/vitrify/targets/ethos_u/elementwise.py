@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vitrify.ir import DType, Node
-from vitrify.targets.ethos_u.roles import feature, features, shown
 from vitrify.targets.ethos_u.tensors import REPORT
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import feature, features, shown
 
 _TABLES = {"LOG": (DType.INT8, DType.INT16), "ELU": (DType.INT8,), "GELU": (DType.INT8, DType.UINT8),
            "RSQRT": (DType.INT8, DType.INT16)}

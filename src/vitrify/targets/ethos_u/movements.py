@@ -10,9 +10,9 @@ import numpy as np
 from vitrify.ir import DType, Node
 from vitrify.ops import Gather, Split, SplitV, StridedSlice
 from vitrify.targets.ethos_u.cores import SMALL, U85
-from vitrify.targets.ethos_u.roles import axes, feature, ints, nhwc, parameters, product, shown
 from vitrify.targets.ethos_u.tensors import REPORT
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import axes, feature, ints, nhwc, parameters, product, shown
 
 _EXTENT, _WIDE_DEPTH, _WIDE_KEPT, _RANK = 1 << 16, 1 << 14, 1 << 15, 8
 _KEPT, _NWHC, _NHCW = (0, 1, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from vitrify.ir import DType, Node
 from vitrify.ops import BatchMatMul
 from vitrify.targets.ethos_u.cores import SMALL
-from vitrify.targets.ethos_u.roles import feature, weights
 from vitrify.targets.ethos_u.tensors import REPORT
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import feature, weights
 
 _EXTENT = 1 << 16
 _KINDS = ["BATCH_MATMUL", "FULLY_CONNECTED"]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from vitrify.ir import DType, Node
 from vitrify.targets.ethos_u.cores import SMALL
-from vitrify.targets.ethos_u.roles import axes, feature, ints, nhwc, product, shown
 from vitrify.targets.ethos_u.tensors import REPORT
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import axes, feature, ints, nhwc, product, shown
 
 _EXTENT, _DEPTH, _SPREAD = 64 * 64, 127, 1 << 16
 _ELEMENTS = {DType.INT8: 1 << 24, DType.UINT8: 1 << 23, DType.INT16: 1 << 16}

@@ -9,9 +9,9 @@ import numpy as np
 from vitrify.ir import Node
 from vitrify.ops import ResizeBilinear, ResizeNearestNeighbor
 from vitrify.targets.ethos_u.cores import SMALL, U85
-from vitrify.targets.ethos_u.roles import feature, nhwc
 from vitrify.targets.ethos_u.tensors import REPORT
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import feature, nhwc
 
 _FACTORS, _HALF_PIXEL_FACTOR = (2, 4, 8), 2
 _LARGEST, _LARGEST_CENTRED = 2048, 1024

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from vitrify.ir import DType, Node
 from vitrify.targets.ethos_u.cores import SMALL, U85
-from vitrify.targets.ethos_u.roles import feature, ints, parameters, weights
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import feature, ints, parameters, weights
 
 _WHY = "the compiler takes the operator at first, cannot make it afterwards, and ends with an error or dies"
 _SEEN = "Vela 5.2.0, compiling a model of this node alone"

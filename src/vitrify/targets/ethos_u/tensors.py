@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from vitrify.ir import DType, Node, Tensor
 from vitrify.targets.ethos_u.cores import SMALL, U85, core, kinds
-from vitrify.targets.ethos_u.roles import features, weights
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import features, weights
 
 REPORT = "Vela 5.2.0, --supported-ops-report"
 QUANTIZE = "vitrify quantize MODEL --data FOLDER -o MODEL_int8.tflite"

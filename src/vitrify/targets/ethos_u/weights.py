@@ -9,9 +9,9 @@ import numpy as np
 
 from vitrify.ir import DType, Node, Tensor
 from vitrify.targets.ethos_u.cores import kinds
-from vitrify.targets.ethos_u.roles import bias, feature, shown, weights
 from vitrify.targets.ethos_u.tensors import REPORT
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import bias, feature, shown, weights
 
 _WEIGHTED = sorted(kinds("weighted"))
 

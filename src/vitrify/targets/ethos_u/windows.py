@@ -8,9 +8,9 @@ from vitrify.ir import Node
 from vitrify.ops import AveragePool2D, Conv2D, DepthwiseConv2D, MaxPool2D, Padding, TransposeConv
 from vitrify.ops.window import Window
 from vitrify.targets.ethos_u.cores import SMALL
-from vitrify.targets.ethos_u.roles import feature
 from vitrify.targets.ethos_u.tensors import REPORT
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import feature
 
 _STRIDE, _POOL, _HEIGHT, _AREA = 3, 8, 256, 256 * 256
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 
 from vitrify.ir import Node
-from vitrify.targets.ethos_u.roles import axes, feature, features, ints, shown
 from vitrify.targets.neutron.operators import ET_OLD, held
 from vitrify.targets.neutron.products import padded
 from vitrify.targets.neutron.shapes import scaled
 from vitrify.targets.rules import Breach, Variant
+from vitrify.targets.rules.roles import axes, feature, features, ints, shown
 
 PIXELS, ROWS = 4096, 65536
 _WHOLE = "that converter shares channels out to the array's pipelines whole"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from vitrify.ir import DType, Node, Tensor
 from vitrify.ops import AveragePool2D, Conv2D, DepthwiseConv2D, MaxPool2D, Padding, TransposeConv
 from vitrify.ops.window import Window
-from vitrify.targets.ethos_u.roles import bias, feature, features, shown, weights
 from vitrify.targets.neutron.operators import ET_OLD, held
 from vitrify.targets.rules import Breach, Variant
+from vitrify.targets.rules.roles import bias, feature, features, shown, weights
 
 EXTENT, TAPS, TRANSPOSED_STRIDE, PADDED_POOL_STRIDE = 4096, 65535, 2, 32
 _CONVOLUTIONS = ["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"]

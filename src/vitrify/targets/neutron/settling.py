@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from vitrify.ir import Graph, Node
-from vitrify.targets.ethos_u.roles import feature, ints
 from vitrify.targets.neutron.operators import CORES, ET
 from vitrify.targets.placement import Place, Reason
 from vitrify.targets.rules import Breach, Variant, rule, rules_of
+from vitrify.targets.rules.roles import feature, ints
 from vitrify.targets.rules.rule import Rule
 
 _RENAMING = frozenset({"EXPAND_DIMS", "RESHAPE", "SQUEEZE"})

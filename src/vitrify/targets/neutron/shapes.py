@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from vitrify.ir import Node
 from vitrify.ops import MirrorPad, ResizeBilinear, ResizeNearestNeighbor
-from vitrify.targets.ethos_u.roles import feature, features, ints, shown
 from vitrify.targets.neutron.operators import held
 from vitrify.targets.rules import Breach, Variant
+from vitrify.targets.rules.roles import feature, features, ints, shown
 
 FACTORS, CORNERS = (1, 2, 4, 8), "a resize aligns corners, or centres pixels, not both"
 SOFTMAX_CHANNELS, SOFTMAX_PIXELS, SOFTMAX_VALUES, RESHAPE_RANK = 2040, 4096, 524288, 8

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from vitrify.ir import DType, Node, Tensor
-from vitrify.targets.ethos_u.roles import features, parameters, weights
 from vitrify.targets.neutron.operators import held, taken
 from vitrify.targets.rules import Breach, Variant
+from vitrify.targets.rules.roles import features, parameters, weights
 
 QUANTIZE = "vitrify quantize MODEL --data FOLDER -o MODEL_int8.tflite"
 CONVERTER = "eiq.nxp.com training materials, NeutronConverter: its input is a quantized TFLite file"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from vitrify.ir import DType, Node, Tensor
 from vitrify.ops import BatchMatMul, ResizeNearestNeighbor, StridedSlice
-from vitrify.targets.ethos_u.roles import feature, features, ints, shown, weights
 from vitrify.targets.rules import Breach, Variant, rule
+from vitrify.targets.rules.roles import feature, features, ints, shown, weights
 from vitrify.targets.vip8000.operators import MAP, VERSIONS, taken
 
 _EIGHT = (DType.INT8, DType.UINT8)
