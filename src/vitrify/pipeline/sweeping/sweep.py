@@ -91,11 +91,11 @@ def sweep_file(source: Path, output: Path | None, options: SweepOptions, data: D
     chip = targets.load(options.target)
     existing(source)
     data.check()
-    folder = _folder(output or Path(f"{source.stem}_{options.target}_sweep"))
     with exchanged(source, conversion, shown) as (file, told), temporary_folder("sweep") as work:
         refuse_compiled(file)
         grid = options.grid(chip, own_kinds(file))
         sized = resizable(file, work, options.input) if grid.sizes[0].pixels else Resizable(file, ())
+        folder = _folder(output or Path(f"{source.stem}_{options.target}_sweep"))
         kept = Kept(folder / CELLS, _key(source, options, chip, data, conversion))
         with step(shown, "sweep") as note:
             cells, reused = _measure(source, sized, grid, options, data, conversion, kept, shown)
