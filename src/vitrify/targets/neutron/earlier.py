@@ -19,7 +19,7 @@ _NONE = "that converter has no other form"
 
 @held("neutron.channels-multiple", operators=["MAX_POOL_2D", "MEAN", "SOFTMAX", "RESIZE_BILINEAR", "PRELU",
       "RESIZE_NEAREST_NEIGHBOR", "SLICE"], c=None, old="documented", s=None, source=ET_OLD,
-      says="channels are a multiple of the array's width", why=_WHOLE, fix="")
+      says="channels are a multiple of the array's width", why=_WHOLE, fix="filled-channels")
 def channels(node: Node, variant: Variant) -> Iterator[Breach]:
     """Channels that are no multiple."""
     found = node.output if node.op.kind == "SLICE" else feature(node)
@@ -32,7 +32,7 @@ def channels(node: Node, variant: Variant) -> Iterator[Breach]:
 
 @held("neutron.channels-multiple", operators=["CONCATENATION"], c=None, old="documented", s=None, source=ET_OLD,
       says="channels of inputs and output are multiples of the array's width, unless equal shapes are joined along "
-      "them", why=_WHOLE)
+      "them", why=_WHOLE, fix="filled-channels")
 def joined(node: Node, variant: Variant) -> Iterator[Breach]:
     """Joined channels that are no multiple."""
     parts, width, axis = features(node), variant.limits["num_macs"], getattr(node.op, "axis", 0)
@@ -61,7 +61,7 @@ def products(node: Node, variant: Variant) -> Iterator[Breach]:
 
 
 @held("neutron.batch", operators=["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "MAX_POOL_2D"], c=None,
-      old="documented", s=None, source=ET_OLD, says="there is one sample", why=_NONE)
+      old="documented", s=None, source=ET_OLD, says="there is one sample", why=_NONE, fix="batches")
 def batch(node: Node, variant: Variant) -> Iterator[Breach]:
     """Several samples."""
     x = feature(node)
@@ -143,7 +143,7 @@ def pad(node: Node, variant: Variant) -> Iterator[Breach]:
                      "height and width only")
 
 
-@held("neutron.transpose", operators=["TRANSPOSE"], c=None, old="documented", s=None, source=ET_OLD, fix="",
+@held("neutron.transpose", operators=["TRANSPOSE"], c=None, old="documented", s=None, source=ET_OLD,
       says="a permutation moves no axis but those of one element, or channels past height and width",
       why="that converter has no other form; for the second, its limits of size are not public")
 def transpose(node: Node, variant: Variant) -> Iterator[Breach]:

@@ -168,7 +168,7 @@ def _unequal(node: Node, variant: Variant) -> Iterator[Breach]:
 
 
 for _kinds, _fix in ((_JOINED, "joined-scales"), (_COMPARED, "equal-scales"), (_REDUCED, "rescaled-results"),
-                     (_MOVED, "")):
+                     (_MOVED, "rescaled-moves")):
     held("neutron.unequal-scales", operators=_kinds, says="inputs and output share scale and zero point", why=_EQUAL,
          old="inferred", fix=_fix)(_unequal)
 
