@@ -237,14 +237,14 @@ def check(model: Source, target: str, *, data: str | Path | None = None,
 
 def compile(model: Source, target: str, output: str | Path | None = None, *, search: bool = False,
             search_seconds: float | None = None, approximate: Sequence[str] = (), neutron_sdk: str | Path = "",
-            neutron_options: Mapping[str, str] | None = None, recorded: str | Path | None = None,
+            neutron_option: Mapping[str, str] | None = None, recorded: str | Path | None = None,
             tolerance_lsb: float | None = None) -> CompileResult:
     """Compile an int8 model for ``target`` and write ``output``: by default NAME_vela.tflite or NAME_neutron.tflite.
 
     With ``search``, for about ``search_seconds`` (60), settings of the compiler and exact rewrites are tried, those
     that are named in ``approximate`` too; what is estimated fastest is kept.
 
-    ``neutron_sdk`` is a place or a release of the eIQ Neutron SDK, ``neutron_options`` are passed on to its converter
+    ``neutron_sdk`` is a place or a release of the eIQ Neutron SDK, ``neutron_option`` are passed on to its converter
     (an empty value stands for a flag). Its result is compared with the model where the SDK can run it, or with what a
     board gave: ``recorded``, an .npz file; values may differ by ``tolerance_lsb`` steps. Without the SDK the answer is
     what the rules know, and ``ok`` is false.
@@ -252,14 +252,14 @@ def compile(model: Source, target: str, output: str | Path | None = None, *, sea
     Raises:
         VitrifyError: the model computes in float, LiteRT or the compiler refuses it, or it cannot be written.
     """
-    from vitrify.pipeline.compiling.compile import compile_file
     from vitrify.backends.base import CompilerOptions, driver_of
+    from vitrify.pipeline.compiling.compile import compile_file
     from vitrify.pipeline.compiling.search import SearchOptions
     from vitrify.pipeline.compiling.verifying import VerifyOptions
     from vitrify.targets import load
 
     options = SearchOptions(wanted=search, seconds=search_seconds, approximate=tuple(approximate))
-    compiler = CompilerOptions(where=str(neutron_sdk), options=dict(neutron_options or {}))
+    compiler = CompilerOptions(where=str(neutron_sdk), options=dict(neutron_option or {}))
     verify = VerifyOptions(recorded=None if recorded is None else path_of(recorded), steps=tolerance_lsb)
     driver = driver_of(load(target))
     ending = "_compiled.tflite" if driver is None else driver.ending
@@ -399,14 +399,16 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
           outputs: Outputs = "split", calibrator: str | None = None, least_db: float | None = None,
           target_quality: str = "", metric: str = "", max_drop: float | None = None, budget_ms: float | None = None,
           jobs: int = 1, analyze: bool = False, shapes: Shapes | None = None, dims: Dims | None = None,
-          values: Values | None = None, trust: bool = False, io_layout: Layout = "nhwc") -> BuildResult:
+          values: Values | None = None, trust: bool = False, io_layout: Layout = "nhwc",
+          neutron_sdk: str | Path = "", neutron_option: Mapping[str, str] | None = None) -> BuildResult:
     """Go the whole way and write a run folder with report.html; goes on where an earlier call stopped.
 
-    The options are those of ``quantize``.
+    The options are those of ``quantize`` and ``compile``. Without the target's compiler the verdict says so.
 
     Raises:
         VitrifyError: the call, the model or the data does not do, or a stage failed.
     """
+    from vitrify.backends.base import CompilerOptions
     from vitrify.pipeline.building.build import build_run
     from vitrify.report.html import write_report
 
@@ -416,6 +418,7 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
         target_quality=target_quality, metric=metric, max_drop=max_drop, budget_ms=budget_ms, jobs=jobs,
         analyze=analyze)
     options = BuildOptions(model=path_of(model), target=target, conversion=conversion, quantization=quantization,
+                           compiler=CompilerOptions(where=str(neutron_sdk), options=dict(neutron_option or {})),
                            data=data_of(data, samples, random_calibration, preprocess))
     return _named(build_run(options, None if output is None else path_of(output), write_report), "build")
 
