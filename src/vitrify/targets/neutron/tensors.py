@@ -93,7 +93,7 @@ def _typed(node: Node, variant: Variant, allowed: tuple[DType, ...]) -> Iterator
 def sixteen(node: Node, variant: Variant) -> Iterator[Breach]:
     """16-bit values: which operators take them is not public."""
     if taken(node, variant.core) and any(tensor.dtype is DType.INT16 for tensor in _values(node)):
-        yield Breach(f"no public source says whether {node.op.kind} is taken with int16 values", {"type": "int16"},
+        yield Breach("no public source says whether it is taken with int16 values", {"type": "int16"},
                      "int8")
 
 

@@ -48,15 +48,14 @@ class Table:
         """Yield what a node of an operator breaks of which nobody says in public whether the NPU takes it."""
         found = self.row(node.op.kind, core)
         if found.taken == "unknown":
-            what = node.op.kind or "an operator without a name"
-            yield Breach(f"no public source says whether the NPU takes {what}{_more(found)}", {"operator": what},
+            yield Breach(f"no public source says whether the NPU takes it{_more(found)}", {"operator": node.op.kind},
                          confidence="unknown", source=found.source, versions=found.versions)
 
     def refused(self, node: Node, core: str) -> Iterator[Breach]:
         """Yield what a node of an operator breaks that the NPU does not take in any form."""
         found = self.row(node.op.kind, core)
         if found.taken == "no":
-            yield Breach(f"the NPU does not take {node.op.kind}{_more(found)}", {"operator": node.op.kind},
+            yield Breach(f"the NPU does not take it{_more(found)}", {"operator": node.op.kind},
                          confidence=found.confidence, source=found.source, versions=found.versions)
 
 
