@@ -89,7 +89,7 @@ def serving(handler: Callable[[Any], Any], folder: Path) -> Iterator[Server]:
     async def start() -> Any:
         return await asyncssh.create_server(
             _Doorman, "127.0.0.1", 0, server_host_keys=[keys["host"]], authorized_client_keys=str(allowed),
-            process_factory=handler, encoding=None, sftp_factory=True)
+            process_factory=handler, encoding=None)
 
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

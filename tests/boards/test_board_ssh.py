@@ -68,7 +68,7 @@ def test_commands_are_lists(server: Server) -> None:
 
 
 def test_files_go_up_and_down_whole(server: Server, tmp_path: Path) -> None:
-    source, back, far = tmp_path / "model.tflite", tmp_path / "back", tmp_path / "far side.bin"
+    source, back, far = tmp_path / "model.tflite", tmp_path / "back", tmp_path / "-far $(id) 'side'.bin"
     source.write_bytes(bytes(range(256)) * 2000)
     with connect(login(server)) as board:
         board.put(source, str(far))

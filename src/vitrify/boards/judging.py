@@ -14,6 +14,8 @@ from vitrify.boards.tables import Row, Table
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import bytes_text
 
+_LEAST_MEMORY = 128 << 20
+_LEAST_DISK = 64 << 20
 _PATCH = 2      # numbers of a version that have to be equal for one release
 
 
@@ -59,7 +61,7 @@ def judge(facts: Facts, table: Table) -> Judged:
                 code="doctor.missing", severity=Severity(need.severity), where=" or ".join(need.any),
                 headline=f"the board has no {need.name}{need.cause_in(facts)}",
                 why=f"{need.causes} ({need.source})", help=need.help))
-    findings += [*_silicon(facts, table), *_memory(facts, table), *_governor(facts)]
+    findings += [*_silicon(facts, table), *_memory(facts, table), *_room(facts), *_governor(facts)]
     parts += _amounts(facts)
     return Judged(row, exact, parts, findings)
 
@@ -124,6 +126,16 @@ def _memory(facts: Facts, table: Table) -> Iterator[Finding]:
             why=f"{table.memory.cma_causes} ({table.memory.cma_source})" if least else
                 "the NPU's buffers come from it: none can be had",
             help="set cma=960M on the kernel's command line, or the size of linux,cma in the device tree")
+
+
+def _room(facts: Facts) -> Iterator[Finding]:
+    for name, title, least in (("memory.MemAvailable", "memory", _LEAST_MEMORY), ("disk.root", "disk", _LEAST_DISK)):
+        free = facts.kilobytes(name)
+        if free is not None and free < least:
+            yield Finding(
+                code="doctor.board-room", severity=Severity.WARNING,
+                headline=f"{bytes_text(free)} of {title} are free on the board; a model with its runtime wants about "
+                         f"{bytes_text(least)}", why="the board may end the program that runs the model")
 
 
 def _governor(facts: Facts) -> Iterator[Finding]:

@@ -42,8 +42,6 @@ def as_finding(error: Exception, login: Login, what: str, shown: Sequence[str]) 
         return Finding(code="board.identity", headline=f"the key {login.identity} cannot be read: {_short(error)}",
                        where=str(login.identity), help="name a private key without a passphrase, or load it into "
                                                        "ssh-agent and leave --identity away")
-    if isinstance(error, asyncssh.SFTPError):
-        return Finding(code="board.file-refused", headline=f"{what} on {login.shown} failed: {_short(error)}")
     if isinstance(error, asyncssh.Error):
         return Finding(code="board.protocol", headline=f"{what} on {login.shown} broke off: {_short(error)}",
                        where=login.shown, help="look whether an SSH server answers there: "

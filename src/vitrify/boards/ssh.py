@@ -34,6 +34,7 @@ FILE_BYTES = 4 << 30
 
 _CHUNK = 1 << 16
 _CLOSE_SECONDS = 3.0
+_WHY_LONGEST = 300
 T = TypeVar("T")
 
 
@@ -126,21 +127,43 @@ class Board:
         return Ran(process.exit_status, out, errors)
 
     async def _put(self, local: Path, aside: str, remote: str) -> None:
-        async with self._connection.start_sftp_client() as files:
-            async with files.open(aside, "wb") as target:
-                with local.open("rb") as stream:
-                    while chunk := stream.read(_CHUNK):
-                        await target.write(chunk)
-            await files.posix_rename(aside, remote)
+        """Through a shell, since small SSH servers have no SFTP."""
+        process: Any = await self._connection.create_process(
+            shlex.join(["sh", "-c", 'cat > "$1" && mv -f -- "$1" "$2"', "sh", aside, remote]), encoding=None)
+        try:
+            with local.open("rb") as stream, suppress(BrokenPipeError, ConnectionError):
+                while chunk := stream.read(_CHUNK):
+                    process.stdin.write(chunk)
+                    await process.stdin.drain()
+                process.stdin.write_eof()
+            await self._done(process, f"{remote} cannot be written")
+        finally:
+            process.close()
 
     async def _get(self, remote: str, stream: Any, limit: int) -> None:
-        async with self._connection.start_sftp_client() as files, files.open(remote, "rb") as source:
+        process: Any = await self._connection.create_process(
+            shlex.join(["sh", "-c", 'cat < "$1"', "sh", remote]), encoding=None)
+        try:
+            process.stdin.write_eof()
             taken = 0
-            while chunk := await source.read(_CHUNK):
+            while chunk := await process.stdout.read(_CHUNK):
                 taken += len(chunk)
                 if taken > limit:
                     raise _TooMuchError(limit)
                 stream.write(chunk)
+            await self._done(process, f"{remote} cannot be read")
+        finally:
+            process.close()
+
+    async def _done(self, process: Any, what: str) -> None:
+        """Wait for the end of a copy, which must be a good one."""
+        said = await _read(process.stderr, _CHUNK)
+        await process.wait_closed()
+        if process.exit_status != 0:
+            raise TargetError.of(
+                "board.file-refused", f"{what} on {self.login.shown}",
+                why=" ".join(said.decode("utf-8", "replace").split())[:_WHY_LONGEST] or
+                f"the board's shell ended with status {process.exit_status}")
 
 
 class Connection:
