@@ -58,6 +58,7 @@ bench: .venv/dev          ## side by side with the peers, each in its own enviro
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/checking.py
+	$(BIN)/python benchmarks/diff.py
 
 .cache/zoo/venv/complete: requirements/zoo.txt requirements/torch.lock
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }

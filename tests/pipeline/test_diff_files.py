@@ -16,14 +16,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from diff_models import Maker, network
+from diff_models import FILES, Maker, network
 
 import vitrify as vt
 from vitrify import ops, tflite
 from vitrify.ir import DType, Graph, Model, Tensor
 from vitrify.results import DiffResult
 
-FILES = Path(__file__).parent / "diff_files"
 ONE, OTHER = FILES / "one_exporter.onnx", FILES / "other_exporter.onnx"
 CONVERTED = FILES / "other_converter.tflite"
 

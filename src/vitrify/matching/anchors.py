@@ -67,6 +67,16 @@ def _contradict(ours: set[str], theirs: set[str]) -> bool:
     return ours.isdisjoint(theirs) and all(map(str.isupper, ours)) == all(map(str.isupper, theirs))
 
 
+def by_leftover_names(state: State) -> None:
+    """Pair what is left and has the same name on both sides alone: its operator became another."""
+    ours, theirs = (bucketed((i for i in state.unmatched(side.items) if i.names),
+                             lambda i: (i.node.name, i.shape, i.is_plumbing)) for side in (state.left, state.right))
+    for key, mine in ours.items():
+        other = theirs.get(key, [])
+        if len(mine) == len(other) == 1:
+            state.pair(mine[0], other[0], "name")
+
+
 def _whole(item: Item) -> Iterable[object]:
     return ((item.sources, item.names),) if item.sources else ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import islice
 
 from vitrify.matching.items import Item, Side, makers
 from vitrify.matching.state import State
@@ -16,6 +17,7 @@ ARITHMETIC = frozenset({"ADD", "SUB", "MUL", "DIV"})
 WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "CONV_3D", "BATCH_MATMUL"})
 
 MOST_CANDIDATES = 48
+MOST_LOOKED_AT = 256
 
 
 def homes(state: State, lonely: list[Item], other: Side, *, by_origin: bool) -> dict[Item, Item]:
@@ -37,11 +39,19 @@ def _by_origin(state: State, lonely: list[Item], other: Side) -> dict[Item, Item
     found: dict[Item, Item] = {}
     for item in lonely:
         beside = _beside(state, item, found)
-        near = {home for source in item.sources for home in index.get(source, ())[:MOST_CANDIDATES]}
+        near = _near(item, index)
         if near:
             found[item] = max(near, key=lambda home: (home in beside, _overlap(item, home), home not in state.partner,
-                                                      home.kind == item.kind, -abs(home.place - item.place)))
+                                                      home.kind == item.kind, -abs(home.place - item.place),
+                                                      -home.place))
     return found
+
+
+def _near(item: Item, index: dict[str, list[Item]]) -> list[Item]:
+    """Nodes that share a source, in the order of sources; of very many, the first."""
+    names = (source.name for source in item.node.origin.sources if source.name in item.sources)
+    shared = (home for name in names for home in index.get(name, ())[:MOST_CANDIDATES])
+    return list(islice(dict.fromkeys(islice(shared, MOST_LOOKED_AT)), MOST_CANDIDATES))
 
 
 def _beside(state: State, item: Item, found: dict[Item, Item]) -> set[Item]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from vitrify.ir import Graph
-from vitrify.matching.anchors import by_content, by_name
+from vitrify.matching.anchors import by_content, by_leftover_names, by_name
 from vitrify.matching.ends import match_ends
 from vitrify.matching.fusing import homes
 from vitrify.matching.inside import insides
@@ -67,6 +67,8 @@ def match(left: Graph, right: Graph) -> Matching:
     named = by_name(state)
     _forget(state, [i for box in boxes for items in box.values() for i in items])
     by_surroundings(state)
+    if named:
+        by_leftover_names(state)
     groups = _groups(state, named, boxes)
     found = Matching(a, b, groups, *ends, named, state.is_resized)
     found.of = {item: group for group in groups for item in (*group.left, *group.right)}

@@ -8,6 +8,10 @@ from typing import NamedTuple
 
 from vitrify.ir import Graph, Node
 
+PASSING = frozenset({"Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten", "Transpose", "Concat", "Gather", "Slice",
+                     "Cast", "Expand", "Dropout"})
+"""Nodes that can give what they read; one of these that nothing is left of may be the end of what stands before it."""
+
 
 class SourceEntry(NamedTuple):
     """A node of the source: its name, its kind and the names of the values it reads and makes."""
@@ -22,7 +26,8 @@ class Mapped(NamedTuple):
     """A node of the source, the nodes it lives on in, and how.
 
     ``how``: ``kept`` (one node that is of it alone), ``split`` (several), ``fused`` (a node that is of others too),
-    ``folded`` (nothing computes it any more; ``nodes`` are those that use what it gave), ``unused`` (nothing does).
+    ``folded`` (nothing computes it any more; ``nodes`` are those that use what it gave, or give what it gave),
+    ``unused`` (nothing does).
     """
 
     source: SourceEntry
@@ -53,7 +58,21 @@ def map_sources(sources: Sequence[SourceEntry], graph: Graph) -> list[Mapped]:
                                for node in ends[reader][:8])
         ends[number] = tuple(behind)
         found.append(Mapped(entry, ends[number], "folded" if behind else "unused"))
-    return found[::-1]
+    return _with_makers(found[::-1])
+
+
+def _with_makers(mapped: list[Mapped]) -> list[Mapped]:
+    """Let what only passed a value on at the end of the model stand for the nodes that make it."""
+    makers: dict[str, tuple[Node, ...]] = {}
+    found = []
+    for one in mapped:
+        if one.how == "unused" and one.source.kind in PASSING:
+            before = tuple(dict.fromkeys(node for name in one.source.inputs for node in makers.get(name, ())))
+            one = Mapped(one.source, before, "folded") if before else one
+        if one.how != "folded" or one.source.kind in PASSING:
+            makers.update(dict.fromkeys(one.source.outputs, one.nodes))
+        found.append(one)
+    return found
 
 
 def _how(own: tuple[Node, ...]) -> str:

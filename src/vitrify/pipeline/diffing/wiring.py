@@ -94,6 +94,16 @@ class Wiring:
         left, right = (self._joined([f for i in items for f in i.feeds]) for items in (group.left, group.right))
         return None if left is None else left - own, None if right is None else right - own
 
+    def _another_form(self, group: Group) -> Iterator[ChangeRow]:
+        """Of what only brings values into another form: it reads another form of the same value, both being there."""
+        mine, other = (items[0].feeds[0] if items[0].feeds else None for items in (group.left, group.right))
+        if not isinstance(mine, Item) or not isinstance(other, Item):
+            return
+        first, second = self._matching.of[mine], self._matching.of[other]
+        if first is not second and first.is_pair and second.is_pair:
+            before, after = (frozenset((self._numbers[id(one)],)) for one in (first, second))
+            yield structs.replace(self._change(before, after), kind="inputs")
+
     def _tells(self, left: Ends, right: Ends) -> bool:
         """True where one is more than the other by nodes that stand on both sides as they are.
 
@@ -109,7 +119,8 @@ class Wiring:
 
     def changes(self, group: Group) -> Iterator[ChangeRow]:
         """Yield a change where the two sides of a group read other values."""
-        moved = self._moved.get(self._numbers[id(group)])
+        number = self._numbers[id(group)]
+        moved = self._moved.get(number)
         if moved is not None:
             yield moved
             return
@@ -118,6 +129,8 @@ class Wiring:
             return
         if self._tells(left, right):
             yield self._change(left, right)
+        elif number in self._clear and group.is_pair:
+            yield from self._another_form(group)
         elif left == right and _is_ordered(group):
             a, b = group.left[0], group.right[0]
             first = [s for f in a.feeds if f is not None and (s := self._of(f)) is not None]
