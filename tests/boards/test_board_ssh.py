@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from board_trees import lay_out
@@ -150,6 +151,18 @@ def test_a_command_that_hangs_is_given_up(tmp_path: Path) -> None:
     with serving(sleeping, tmp_path) as running, connect(login(running)) as board, \
             pytest.raises(TargetError, match=r"board.timeout.*longer than 0.3 s"):
         board.run(["sleep", "60"], seconds=0.3)
+
+
+async def leaving(process: Any) -> None:
+    """Hangs up in the middle of an answer."""
+    process.stdout.write(b"half")
+    process.channel.get_connection().abort()
+
+
+def test_a_connection_that_breaks_is_told(tmp_path: Path) -> None:
+    with serving(leaving, tmp_path) as running, connect(login(running)) as board, \
+            pytest.raises(TargetError, match=r"error\[board\.(broken|protocol)\].*(broke|status None)"):
+        board.run(["uname"])
 
 
 def test_what_is_no_board_is_told(tmp_path: Path) -> None:

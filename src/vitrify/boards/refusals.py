@@ -26,12 +26,12 @@ def unreadable_hosts(login: Login, error: Exception) -> TargetError:
                           where=str(login.hosts_file), help="name another file with --known-hosts, or mend the line")
 
 
-def as_finding(error: Exception, login: Login, what: str, shown: Sequence[str]) -> Finding | None:
-    """Return what an error of the connection means; None for what is none."""
+def as_finding(error: Exception, login: Login, what: str, shown: Sequence[str] | None) -> Finding | None:
+    """Return what an error of the connection means, None for what is none; ``shown``: keys, None once it stands."""
     import asyncssh
 
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
-        return _host_key(login, shown)
+        return _host_key(login, shown or ())
     if isinstance(error, asyncssh.PermissionDenied):
         tried = f"the key {login.identity}" if login.identity else "the keys of ~/.ssh and of the agent"
         tried += " and the password" if login.password is not None else ""
@@ -46,6 +46,10 @@ def as_finding(error: Exception, login: Login, what: str, shown: Sequence[str]) 
         return Finding(code="board.protocol", headline=f"{what} on {login.shown} broke off: {_short(error)}",
                        where=login.shown, help="look whether an SSH server answers there: "
                                                f"`ssh -v {login.user}@{login.host}`")
+    if isinstance(error, OSError) and shown is None:
+        return Finding(code="board.broken", headline=f"the connection to {login.shown} broke while {what}: "
+                                                     f"{_short(error)}", where=login.shown,
+                       help="look whether the board is still up, and try again")
     if isinstance(error, OSError):
         return Finding(code="board.unreachable", headline=f"{login.shown} cannot be reached: {_short(error)}",
                        where=login.shown, help="look whether the board is up, its address is right, and an SSH server "

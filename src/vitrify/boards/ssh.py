@@ -67,7 +67,7 @@ class Board:
             TargetError: it takes longer than ``seconds``, says more than ``output_bytes``, or the connection breaks.
         """
         what = command[0] if command else ""
-        return self._do(self._run(shlex.join(command), given, output_bytes), seconds, f"`{what}`")
+        return self._do(self._run(shlex.join(command), given, output_bytes), seconds, f"running `{what}`")
 
     def put(self, local: Path, remote: str, *, seconds: float = RUN_SECONDS) -> None:
         """Copy a file to the board; what is half there when it fails is removed.
@@ -261,7 +261,7 @@ def _limited(runner: asyncio.Runner, work: Coroutine[Any, Any, T], seconds: floa
     except TargetError:
         raise
     except Exception as error:
-        found = as_finding(error, login, what, client.shown if client is not None else [])
+        found = as_finding(error, login, what, client.shown if client is not None else None)
         if found is None:
             raise
         raise TargetError(found) from error
