@@ -65,6 +65,8 @@ def test_every_node_has_a_verdict_from_the_file(model: Path, tmp_path: Path) -> 
     assert (tmp_path / "out.tflite").stat().st_size > 0
 
 
+SLOW = ("failing", "too-large", "wrong-target", "silent", "unknown release", "warning")
+"""Cases that go the same way as others."""
 ENDINGS = {      # how it misbehaves -> (code, words of the headline)
     "crashing": ("neutron.died", "died of SIGSEGV"),
     "failing": ("neutron.failed", "(status 3)"),
@@ -77,7 +79,8 @@ ENDINGS = {      # how it misbehaves -> (code, words of the headline)
 }
 
 
-@pytest.mark.parametrize("mode", ENDINGS)
+@pytest.mark.parametrize("mode", [pytest.param(mode, marks=pytest.mark.slow) if mode in SLOW else mode
+                                  for mode in ENDINGS])
 def test_a_converter_that_fails_is_a_finding(mode: str, model: Path, tmp_path: Path) -> None:
     before = set(os.listdir(tempfile.gettempdir()))
     with pytest.raises(VitrifyError) as caught:
@@ -115,6 +118,7 @@ def _running(words: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_greedy_converter_is_stopped(model: Path, tmp_path: Path) -> None:
     with pytest.raises(TargetError) as caught:
         compiled(model, make_sdk(tmp_path / "sdk", mode="greedy"), tmp_path / "out.tflite", memory_bytes=1 << 29)
@@ -132,7 +136,8 @@ TOLD = {         # how it behaves -> (code, words of the headline)
 }
 
 
-@pytest.mark.parametrize(("settings", "code", "words"), TOLD.values(), ids=TOLD)
+@pytest.mark.parametrize(("settings", "code", "words"), [
+    pytest.param(*row, marks=pytest.mark.slow) if name in SLOW else row for name, row in TOLD.items()], ids=TOLD)
 def test_a_converter_that_lies_is_told_and_its_file_counts(settings: dict[str, str], code: str, words: str, model: Path,
                                                            tmp_path: Path) -> None:
     got = compiled(model, make_sdk(tmp_path / "sdk", **settings), tmp_path / "out.tflite")
@@ -223,8 +228,9 @@ def convertModel(data, context):
 '''
 
 
-@pytest.mark.parametrize("package", ["neutron_converter.py", "eiq_neutron_sdk/neutron_converter.py",
-                                     "neutron_converter_SDK_26_03/neutron_converter.py"])
+@pytest.mark.parametrize("package", [
+    "neutron_converter.py", pytest.param("eiq_neutron_sdk/neutron_converter.py", marks=pytest.mark.slow),
+    pytest.param("neutron_converter_SDK_26_03/neutron_converter.py", marks=pytest.mark.slow)])
 def test_the_python_module_is_driven_in_a_child(package: str, model: Path, tmp_path: Path) -> None:
     path = tmp_path / "sdk" / package
     path.parent.mkdir(parents=True, exist_ok=True)

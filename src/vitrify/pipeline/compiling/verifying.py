@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 STAGE = "compile"
 _BLUR = 4.0
-_BLURRED = ("; roundings pile up in so deep a model that a small fault would not show among them: judge its accuracy on "
-            "a board as well")
+_BLURRED = ("; roundings pile up in so deep a model that a small fault would not show among them: judge its accuracy "
+            "on a board as well")
 
 
 class VerifyOptions(msgspec.Struct, frozen=True, kw_only=True):
