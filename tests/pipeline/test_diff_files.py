@@ -193,3 +193,28 @@ def test_the_command(tmp_path: Path) -> None:
     text = cli(ONE, CONVERTED, "--all")[1]
     assert "% split SPLIT '/b1/Split' -> SLICE" in text
     assert "  Conv '/b1/one/c/Conv' kept: wa/b1/one/c/Conv_output_nhwc" in text
+
+
+def test_a_compiled_file_whose_npu_operators_write_parts_of_one_tensor(tmp_path: Path) -> None:
+    make = Maker()
+    x = Tensor("image", DType.FLOAT32, (1, 16, 16, 8))
+    make.graph.inputs = [x]
+
+    def conv(name: str, read: Tensor, out: int) -> Tensor:
+        weights, bias = make.weights(f"w_{name}", out, 3, 3, 8), make.weights(f"b_{name}", out)
+        return make.op(name, ops.Conv2D(), read, weights, bias)
+
+    first = conv("first", x, 8)
+    parts = [conv(f"part{n}", make.op(f"turn{n}", ops.Gather(axis=3), first, make.ints(
+        f"order{n}", 3, 1, 0, 2, 7, 5, 6, n)), 8) for n in range(3)]
+    make.graph.set_outputs([make.op("joined", ops.Concatenation(axis=3), *parts)])
+    data = [{"image": np.random.default_rng(0).normal(size=(1, 16, 16, 8)).astype(np.float32)}]
+    tflite.write(vt.quantize(Model([make.graph]), data=data), tmp_path / "int8.tflite")
+    vt.compile(tmp_path / "int8.tflite", "imx93", tmp_path / "vela.tflite")
+    with pytest.raises(vt.VitrifyError):
+        tflite.read(tmp_path / "vela.tflite")
+    result = vt.diff(tmp_path / "int8.tflite", tmp_path / "vela.tflite")
+    told = {name: (row.relation, row.b_operators) for row in result.nodes for name in row.a}
+    assert [told[f"turn{n}"] for n in range(3)] == [("same", ["GATHER"])] * 3
+    assert {told[name][0] for name in ("first", "part0", "part1", "part2")} == {"compiled"}
+    assert "removed" not in result.counts

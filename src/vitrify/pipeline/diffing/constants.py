@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,10 @@ def constant_changes(what: str, a: Tensor, b: Tensor, *, is_relaid: bool = False
         yield from _integers(what, a, b, is_relaid)
         return
     with np.errstate(all="ignore"):                        # infinities, as masks have them
-        yield from list(_values(what, a, b, step))
+        rows = list(_values(what, a, b, step))
+    for row in rows:
+        row.error = row.error if row.error is not None and isfinite(row.error) else None     # of a bias of zeros
+        yield row
 
 
 def _granularity(what: str, a: Tensor, b: Tensor) -> Iterator[ChangeRow]:
@@ -145,7 +149,8 @@ def _text(what: str, count: int, mine: Array, other: Array, distance: Array, err
     where = np.unravel_index(int(np.nanargmax(distance)), distance.shape) if distance.ndim else ()
     at = f"at {[int(i) for i in where]} {float(mine[where]):.6g} became {float(other[where]):.6g}"
     share = f"{count} of {mine.size} values" if mine.size > 1 else "the value"
-    return f"{share} of {what} differ, by {error:.2g} of its size in all; {at}" if mine.size > 1 else f"{what}: {at}"
+    much = f", by {error:.2g} of its size in all" if isfinite(error) else ", which were all 0"
+    return f"{share} of {what} differ{much}; {at}" if mine.size > 1 else f"{what}: {at}"
 
 
 def _relative(mine: Array, distance: Array) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from vitrify.ir import Tensor
 from vitrify.matching import Matching
 from vitrify.matching.items import is_free
+from vitrify.pipeline.diffing.compiled import DRAWN
 from vitrify.pipeline.diffing.nodes import scale_changes
 from vitrify.results import TensorRow
 from vitrify.results.diffing import ChangeRow, DiffSide, EndRow
@@ -35,6 +36,8 @@ def _rows(side: str, pairs: list[tuple[int, int]], tensors: tuple[list[Tensor] |
 def _changes(a: TensorRow, b: TensorRow, x: Tensor, y: Tensor) -> Iterator[ChangeRow]:
     if a.name != b.name:
         yield ChangeRow(kind="name", before=a.name, after=b.name, text=f"'{a.name}' is called '{b.name}'")
+    if DRAWN in x.extras or DRAWN in y.extras:
+        return
     if a.dtype != b.dtype:
         yield ChangeRow(kind="type", before=a.dtype, after=b.dtype, text=f"{a.dtype}, then {b.dtype}")
     before, after = _shape(a, x), _shape(b, y)

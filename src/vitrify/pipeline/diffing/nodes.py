@@ -10,6 +10,7 @@ from vitrify.ir import Tensor
 from vitrify.matching import Group, Item, Matching
 from vitrify.matching.inside import is_npu
 from vitrify.matching.items import is_free
+from vitrify.pipeline.diffing.compiled import DRAWN
 from vitrify.pipeline.diffing.constants import constant_changes
 from vitrify.pipeline.diffing.wiring import Wiring
 from vitrify.results.diffing import ChangeRow, NodeRow
@@ -41,7 +42,8 @@ def _row(group: Group, matching: Matching, wiring: Wiring, shared: bool) -> Node
     row = NodeRow(relation="", how=group.how, a=[i.node.name for i in group.left], b=[i.node.name for i in group.right],
                   a_operators=[i.kind for i in group.left], b_operators=[i.kind for i in group.right])
     boxed = any(map(is_npu, (*group.left, *group.right))) and not group.is_pair
-    if group.left and group.right and not boxed:
+    drawn = any(DRAWN in t.extras for i in (*group.left, *group.right) for t in i.node.outputs)
+    if group.left and group.right and not boxed and not drawn:
         for a, b in _counterparts(group):
             row.changes += _changes(a, b, matching)
         row.changes += wiring.changes(group)
