@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import pytest
 from diff_models import FILES, Maker, network
+from sweep_models import residuals
 
 import vitrify as vt
 from vitrify import ops, tflite
@@ -126,6 +127,22 @@ def test_why_one_works_and_the_other_does_not(forms: dict[str, Path]) -> None:
     assert told[0].startswith("A is int8")
     assert told[1:3] == ["B computes 77 operators in float, the other none", "input 'image': int8, then float32"]
     assert any(sentence.startswith("B has 13 TRANSPOSEs more") for sentence in told)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 96, 96), (1, 3, 64, 96)], ids=["smaller", "not square"])
+def test_another_size_is_no_other_network(shape: tuple[int, ...], tmp_path: Path) -> None:
+    path = residuals(tmp_path / "free.onnx", "n")
+    result = vt.diff(vt.load(path, shapes={"image": (1, 3, 128, 128)}), vt.load(path, shapes={"image": shape}))
+    assert relations(result).keys() == {"resized"}
+    assert result.summary[0] == f"input 'image': [1, 128, 128, 3], then [1, {shape[2]}, {shape[3]}, 3]"
+
+
+def test_another_batch_is_no_other_network() -> None:
+    one, four = network(), network()
+    for tensor in four.main.tensors():
+        if not tensor.is_constant:
+            tensor.shape = (4, *tensor.shape[1:])
+    assert relations(vt.diff(one, four)).keys() == {"resized"}
 
 
 def small(*names: str) -> Model:

@@ -16,10 +16,10 @@ SHOWN_CHANGES = 3
 SHOWN_NAMES = 4
 MARKS = {"added": "[green]+[/]", "removed": "[red]-[/]", "changed": "[yellow]~[/]", "moved": "[yellow]>[/]",
          "fused": "[cyan]<[/]", "split": "[cyan]%[/]", "rewritten": "[cyan]*[/]", "compiled": "[magenta]#[/]",
-         "quantized": "[dim]q[/]", "layout": "[dim]l[/]", "same": "[dim]=[/]"}
+         "quantized": "[dim]q[/]", "layout": "[dim]l[/]", "resized": "[dim]r[/]", "same": "[dim]=[/]"}
 ORDER = ("changed", "moved", "rewritten", "fused", "split", "removed", "added", "compiled")
 MINOR = ("float-rounding", "layout", "rounding", "quantization", "extent", "type")
-QUIET = ("quantized", "layout", "same")
+QUIET = ("quantized", "layout", "resized", "same")
 
 
 def show_diff(result: DiffResult, out: Console) -> None:

@@ -68,9 +68,10 @@ class NodeRow(msgspec.Struct, kw_only=True):
     """Nodes of A and the nodes of B that they are.
 
     ``relation``: ``same``, ``quantized`` (only its types differ, and weights are rounded), ``layout`` (only the order
-    of its values differs), ``changed``, ``moved``, ``fused`` (several became one), ``split``, ``rewritten`` (several
-    became several), ``compiled`` (they are inside an NPU graph), ``added``, ``removed``. ``how`` the match was found:
-    ``content`` of constants, ``origin``, ``name``, ``neighbourhood``, ``order``, ``inside``. ``passes`` made it so.
+    of its values differs), ``resized`` (only its extents, as the model's inputs do), ``changed``, ``moved``, ``fused``
+    (several became one), ``split``, ``rewritten`` (several became several), ``compiled`` (they are inside an NPU
+    graph), ``added``, ``removed``. ``how`` the match was found: ``content`` of constants, ``origin``, ``name``,
+    ``neighbourhood``, ``order``, ``inside``. ``passes`` made it so.
     """
 
     relation: str

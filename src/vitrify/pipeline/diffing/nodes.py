@@ -93,7 +93,7 @@ def _shape(a: Tensor, b: Tensor, matching: Matching) -> ChangeRow | None:
         return None
     before, after = list(a.shape), list(b.shape)
     is_layout = bool(layouts(a.shape, b.shape)) or a.size == b.size
-    expected = not is_layout and matching.is_resized
+    expected = not is_layout and (matching.is_resized or matching.left.batch != matching.right.batch)
     kind = "layout" if is_layout else "extent" if expected else "shape"
     return ChangeRow(kind=kind, what="output", before=before, after=after, text=f"its output is {before}, then {after}")
 
@@ -231,4 +231,6 @@ def _relation(group: Group, row: NodeRow) -> str:
         return "changed"
     if kinds & {"type", "rounding", "quantization"}:
         return "quantized"
+    if "extent" in kinds:
+        return "resized"
     return "layout" if kinds - {"float-rounding"} else "same"

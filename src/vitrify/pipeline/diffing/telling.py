@@ -113,6 +113,8 @@ def _nodes(rows: list[NodeRow]) -> Iterator[str]:
     finer = sum(change.kind == "float-rounding" for row in rows for change in row.changes)
     if finer:
         yield f"{counted(finer, 'constant')} differ{'s' if finer == 1 else ''} by rounding of float32 alone"
+    if counts["resized"]:
+        yield f"{counted(counts['resized'], 'node')} of A have other extents in B, as the inputs have"
     if counts["changed"]:
         quiet = ("layout", "rounding", "quantization", "float-rounding")
         kinds = Counter(kind for row in rows if row.relation == "changed"
