@@ -15,6 +15,7 @@ from vitrify.backends.vela import findings as said
 from vitrify.backends.vela.compiled import CompiledFile, read_compiled
 from vitrify.backends.vela.database import Database, Perf, Row, number, read_database, read_summary, unseen
 from vitrify.backends.vela.estimating import estimate, npu_seconds
+from vitrify.backends.vela.faults import known_faults
 from vitrify.backends.vela.messages import read_messages
 from vitrify.backends.vela.placing import Placed, place_nodes
 from vitrify.backends.vela.traps import traps
@@ -65,7 +66,7 @@ def describe(model: Model, left: Left, target: Target, ignored: tuple[str, ...])
     placement = msgspec.structs.replace(placement, verdicts=tuple(verdicts))
     against = [one for one in differences if one.compiled.operator not in ignored]
     notes = (*left.findings, *cpu_nodes(placement), *disagreement(against, f"Vela {version}"),
-             *said.known_faults(placed, version), *said.calls(calls, target),
+             *known_faults(placed, version), *said.calls(calls, target),
              *said.no_cycles(lost, len(model.graphs)), *traps(placed, target))
     return Compiled(output=None, target=target.name, compiler="Vela", version=version, placement=placement,
                     estimate=latency, memory=_memory(summary, compiled, left.model, target),

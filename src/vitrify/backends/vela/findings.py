@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from vitrify.backends.vela.database import Perf
-from vitrify.backends.vela.placing import Placed
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import shell
 from vitrify.ir import Graph
@@ -97,19 +96,6 @@ def nothing_placed(path: Path, target: Target, graph: Graph) -> Finding:
                             f"-o {shell(path.stem + '_int8.tflite')}")
     return Finding(code="ethos-u.nothing-placed", headline=headline, where=str(path),
                    why="the compiler succeeds on such a model, but its result is no faster than the original")
-
-
-def known_faults(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
-    """Warn of nodes that this compiler is known to compute wrongly."""
-    for one in placed:
-        axes = one.node.optional(1)
-        if one.node.op.kind == "SUM" and one.place == "npu" and axes is not None and axes.size > 1:
-            yield Finding(code="ethos-u.sum-wrong", severity=Severity.WARNING,
-                          headline=f"SUM '{one.node.name}' over {axes.size} axes gives a wrong result on the NPU: "
-                          "only one axis is reduced", where=f"node '{one.node.name}'",
-                          why=f"a fault seen in Vela 5.2 (this is {version}): the result was compared with the "
-                          "reference kernels", help="keep it on the CPU with ignore=('SUM',) of compile_model, or use "
-                          "one SUM per axis")
 
 
 def calls(count: int, target: Target) -> Iterator[Finding]:

@@ -29,7 +29,8 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     the error of one place, in steps of its output; None where only a measurement tells. Either ``rewrite`` or ``sweep``
     is there. What ``repairs`` is for nodes that LiteRT refuses, or computes wrongly: it is measured against the
     operator's meaning in float. What is ``asked`` for changes what the file takes and gives, so it runs by name only;
-    what ``cuts`` drops outputs, and is proved by those that it makes instead.
+    what ``cuts`` drops outputs, and is proved by those that it makes instead. What ``avoids`` a fault of the compiler,
+    by its code, always runs, whatever it costs.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     repairs: bool = False
     asked: bool = False
     cuts: bool = False
+    avoids: str = ""
     rewrite: Rewrite | None = None
     sweep: Sweep | None = None
 
@@ -54,7 +56,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_cheaper_on(self, family: str) -> bool:
         """True when it runs on chips of that family where no rule is broken."""
-        return self.cheaper and (not self.families or family in self.families)
+        return (self.cheaper or bool(self.avoids)) and (not self.families or family in self.families)
 
     def starts_at(self, kind: str) -> bool:
         """True when it rewrites nodes of that operator."""
@@ -69,7 +71,7 @@ _ERRORS = {Exactness.EXACT: 0, Exactness.ROUNDING: 1, Exactness.APPROXIMATE: Non
 
 def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Iterable[str] = (),
         exactness: Exactness = Exactness.EXACT, cheaper: bool = False, families: Iterable[str] = (MEASURED,),
-        repairs: bool = False, asked: bool = False, cuts: bool = False,
+        repairs: bool = False, asked: bool = False, cuts: bool = False, avoids: str = "",
         whole: bool = False) -> Callable[[Function], Function]:
     """Register a function as a fix: a ``Rewrite`` of nodes of ``kinds``, or with ``whole`` a ``Sweep``.
 
@@ -84,7 +86,8 @@ def fix(name: str, *kinds: type[Operator], says: str, wins: str = "", mends: Ite
         _FIXES[name] = Fix(name=name, says=says, wins=wins, mends=tuple(mends), exactness=exactness, cheaper=cheaper,
                            families=tuple(families),
                            operators=tuple(kind.name for kind in kinds), largest_lsb=_ERRORS[exactness],
-                           repairs=repairs, asked=asked, cuts=cuts, **found)  # type: ignore[arg-type]
+                           repairs=repairs, asked=asked, cuts=cuts, avoids=avoids,
+                           **found)  # type: ignore[arg-type]
         return function
 
     return register

@@ -12,7 +12,7 @@ from vitrify.passes.targets.catalogue import fix
 from vitrify.passes.targets.place import Place
 
 
-@fix("one-axis-sums", ops.Sum, cheaper=True,
+@fix("one-axis-sums", ops.Sum, avoids="ethos-u.sum-wrong",
      says="lays axes that are summed up behind one another as one axis",
      wins="right results: Vela 5.2 reduces only one of several axes, without a word")
 def sums(place: Place) -> Tensor | None:

@@ -309,6 +309,8 @@ def _quantize(build: Build) -> None:
 
 
 def _compile(build: Build) -> None:
+    from vitrify.core.files import temporary_folder
+    from vitrify.pipeline.compiling.avoiding import compile_avoiding
     from vitrify.pipeline.compiling.compile import driver_for
     from vitrify.targets import load
 
@@ -316,14 +318,15 @@ def _compile(build: Build) -> None:
     driver = driver_for(chip)
     with build.stage("compile") as stage:
         file = f"{run.record.name}{driver.ending}"
-        compiled = driver.compile(run.artifact("int8"), chip, run.path(file), how)
+        with temporary_folder() as folder:
+            compiled, avoided = compile_avoiding(driver, run.artifact("int8"), chip, run.path(file), how, Path(folder))
         run.keep("compiled", file)
         run.record.coverage = coverage_row(compiled.placement.coverage)
         run.record.placement = placed(compiled)
         run.record.estimate = estimate_row(compiled.estimate)
         run.record.memory = memory_row(compiled.memory)
         run.record.compiler = compiled.maker
-        stage.findings, stage.text = list(compiled.findings), str(compiled.placement)
+        stage.findings, stage.text = [*avoided, *compiled.findings], str(compiled.placement)
 
 
 def _verify_compiled(build: Build) -> None:

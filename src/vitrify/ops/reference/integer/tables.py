@@ -136,9 +136,13 @@ def logistic(call: Call) -> list[Array]:
     """Apply 1 / (1 + exp(-x)): 16 bits by a table of their own."""
     if call.dtype != np.int16:
         return looked_up(call, lambda x: _ONE / (_ONE + floats("exp", -x)))
-    x = _on_table_scale(call, powers=(0,))
+    return [sigmoid_16(_on_table_scale(call, powers=(0,))).astype(np.int16)]
+
+
+def sigmoid_16(x: Array) -> Array:
+    """Return 1 / (1 + exp(-x)) in steps of 2^-15, for x in steps of 1 / (3 * 4096)."""
     value = _sigmoid(np.abs(x), 9, 0x7FFF << 10)
-    return [(np.where(x >= 0, value + 512, (1 << 25) - value + 511) >> 10).astype(np.int16)]
+    return np.asarray(np.where(x >= 0, value + 512, (1 << 25) - value + 511) >> 10)
 
 
 @integer_kernel(activation.Tanh)
@@ -146,10 +150,14 @@ def tanh(call: Call) -> list[Array]:
     """Apply tanh: 16 bits as 2 * logistic(2 * x) - 1."""
     if call.dtype != np.int16:
         return looked_up(call, lambda x: floats("tanh", x))
-    x = _on_table_scale(call, powers=(0, 1))
+    return [tanh_16(_on_table_scale(call, powers=(0, 1))).astype(np.int16)]
+
+
+def tanh_16(x: Array) -> Array:
+    """Return tanh(x) in steps of 2^-15, for x in steps of 1 / (3 * 4096)."""
     value = _sigmoid(np.abs(x), 8, 0xFFFF << 8)
     half = 1 << 23
-    return [(np.where(x >= 0, value - half + 128, half - value + 127) >> 8).astype(np.int16)]
+    return np.asarray(np.where(x >= 0, value - half + 128, half - value + 127) >> 8)
 
 
 def _on_table_scale(call: Call, powers: tuple[int, ...]) -> Array:

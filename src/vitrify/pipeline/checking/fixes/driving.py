@@ -230,12 +230,13 @@ class _Fixing:
         whole = _told(after).latency_ms - _told(before).latency_ms
         won = self._won(before, after)
         call = self.target.value("driver_call_s") * 1e3
-        slower = [(one, -won[one.key]) for one in self.applied if not one.within and one.node
-                  and won[one.key] + (call if one.codes else 0) < -_told(before).latency_ms * _NOTHING]
+        slower = [(one, -won[one.key]) for one in self.applied if not one.within and one.node and not
+                  one.fix.avoids and won[one.key] + (call if one.codes else 0) < -_told(before).latency_ms * _NOTHING]
         if slower or whole <= _told(before).latency_ms * (_SLACK - 1):
             return slower
-        last = min((one for one in self.applied if not one.within), key=lambda one: won[one.key])
-        return [(last, whole)]
+        last = min((one for one in self.applied if not one.within and not one.fix.avoids),
+                   key=lambda one: won[one.key], default=None)
+        return [] if last is None else [(last, whole)]
 
     def _won(self, before: Compiled, after: Compiled) -> dict[Key, float]:
         """The milliseconds that each place costs less, with what was made inside of it."""

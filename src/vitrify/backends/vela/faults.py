@@ -1,0 +1,58 @@
+"""Faults of the compiler: what it computes wrongly without a word. The rewrites that avoid them carry their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vitrify.backends.vela.placing import Placed
+from vitrify.core.findings import Finding, Severity
+from vitrify.passes.targets.own_copies import padding_read_by, slice_read_by
+
+_SEEN = "a fault seen in Vela 5.2 (this is {version}): the command stream was run on the host, and its values " \
+        "differ from the reference kernels'"
+_AROUND = "`vitrify compile` and `vitrify build` go round it; or rewrite the model: vitrify check MODEL --fix"
+_OF_MANY = ("SPLIT", "SPLIT_V")
+"""The compiler folds some of their outputs and copies others, and tells of the operator as a whole."""
+_SLICING = ("BATCH_MATMUL", "SUM", "REDUCE_MAX", "REDUCE_MIN")
+
+
+def known_faults(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
+    """Warn of nodes that this compiler is known to compute wrongly."""
+    for one in placed:
+        axes = one.node.optional(1)
+        if one.node.op.kind == "SUM" and one.place == "npu" and axes is not None and axes.size > 1:
+            yield Finding(code="ethos-u.sum-wrong", severity=Severity.WARNING,
+                          headline=f"SUM '{one.node.name}' over {axes.size} axes gives a wrong result on the NPU: "
+                          "only one axis is reduced", where=f"node '{one.node.name}'",
+                          why=_SEEN.format(version=version), help=_AROUND)
+    yield from _folded_slices(placed, version)
+    yield from _wide_paddings(placed, version)
+
+
+def _folded_slices(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
+    """A slice that became no operation of its own, before an operator that then reads the whole tensor."""
+    places = {one.node: one.place for one in placed}
+    for one in placed:
+        if one.node.op.kind not in _SLICING or one.place != "npu":
+            continue
+        found = slice_read_by(one.node)
+        if found is not None and (places.get(found) == "folded" or found.op.kind in _OF_MANY):
+            yield Finding(code="ethos-u.folded-slice", severity=Severity.WARNING, where=f"node '{one.node.name}'",
+                          headline=f"{one.node.op.kind} '{one.node.name}' gives a wrong result on the NPU: it reads "
+                          f"the whole of what {found.op.kind} '{found.name}' takes a part of",
+                          why=_SEEN.format(version=version), help=_AROUND)
+
+
+def _wide_paddings(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
+    """Padding that a convolution took over, and that its registers do not hold."""
+    places = {one.node: one.place for one in placed}
+    for one in placed:
+        if one.node.op.kind not in ("CONV_2D", "DEPTHWISE_CONV_2D") or one.place != "npu":
+            continue
+        found = padding_read_by(one.node)
+        if found is not None and places.get(found) == "folded":
+            left, right = found.input(1).data[2].tolist()      # type: ignore[index]
+            yield Finding(code="ethos-u.wide-padding", severity=Severity.WARNING, where=f"node '{one.node.name}'",
+                          headline=f"{one.node.op.kind} '{one.node.name}' gives a wrong result on the NPU: {left} and "
+                          f"{right} columns of padding are more than the 127 and 255 that its registers hold",
+                          why=_SEEN.format(version=version), help=_AROUND)
