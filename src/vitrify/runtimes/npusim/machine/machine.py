@@ -1,0 +1,98 @@
+"""An Ethos-U that executes a command stream, one command after the other: what it computes, not how long it takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from vitrify.core.errors import VitrifyError
+from vitrify.runtimes.npusim.machine.activation import finish
+from vitrify.runtimes.npusim.machine.convolving import convolving
+from vitrify.runtimes.npusim.machine.elementwise import elementwise
+from vitrify.runtimes.npusim.machine.features import FeatureMap, feature_map
+from vitrify.runtimes.npusim.machine.memory import Bytes, Memory, Touch
+from vitrify.runtimes.npusim.machine.numerics import Values
+from vitrify.runtimes.npusim.machine.pooling import pooling
+from vitrify.runtimes.npusim.machine.registers import Registers
+from vitrify.runtimes.npusim.machine.transfers import transfer
+from vitrify.runtimes.npusim.machine.windows import output_shape
+from vitrify.runtimes.npusim.stream.payload import Accelerator
+from vitrify.runtimes.npusim.stream.words import Command
+
+_TABLES_KB = 2
+_KERNELS = ("CONV", "DEPTHWISE", "POOL", "ELEMENTWISE")
+_NO_EFFECT = frozenset({"DMA_WAIT", "KERNEL_WAIT", "IRQ", "PMU_MASK"})
+"""They order what runs at the same time; here one command runs after the other."""
+
+
+class Done(NamedTuple):
+    """A command that computed or copied something: the bytes it read and wrote, and the map it made."""
+
+    command: Command
+    touched: Sequence[Touch]
+    output: FeatureMap | None = None
+    values: Any = None
+
+
+Watch = Callable[[Done], None]
+
+
+class Machine:
+    """One accelerator with its memories. All NPU operators of a model share the arena, in which values stay."""
+
+    def __init__(self, accelerator: Accelerator, constants: Bytes, arena: Bytes, fast: Bytes) -> None:
+        self.accelerator = accelerator
+        internal = accelerator.shram_kb // accelerator.cores * 1024
+        self.memory = Memory(constants, arena, fast, internal)
+        self.counts: Counter[str] = Counter()
+        self._tables = internal - _TABLES_KB * 1024
+
+    def run(self, commands: Sequence[Command], watch: Watch | None = None) -> None:
+        """Execute ``commands``; ``watch`` sees each one that computed or copied something.
+
+        Raises:
+            ModelError: a command is not possible; says which, and where it is in the stream.
+        """
+        registers = Registers()
+        for command in commands:
+            name = command.spec.name
+            if not command.spec.acts:
+                registers.set(command)
+                continue
+            self.counts[name] += 1
+            if name == "STOP":
+                return
+            if name in _NO_EFFECT:
+                continue
+            try:
+                done = self._execute(command, registers)
+            except VitrifyError as error:
+                raise _placed(error, command) from None
+            if watch is not None:
+                watch(done)
+
+    def _execute(self, command: Command, registers: Registers) -> Done:
+        if command.spec.name == "DMA_START":
+            return Done(command, transfer(registers, self.memory))
+        values, touched = self._kernel(command, registers)
+        output = feature_map(registers, "OFM", output_shape(registers))
+        stored = finish(values, output, registers, self.memory, self._tables)
+        output.write(self.memory, stored)
+        return Done(command, [*touched, output.touch(writes=True)], output, stored)
+
+    def _kernel(self, command: Command, registers: Registers) -> tuple[Values, list[Touch]]:
+        name, mode = command.spec.name, command.field()
+        if name == "ELEMENTWISE":
+            return elementwise(mode, registers, self.memory, output_shape(registers))
+        if name == "POOL":
+            return pooling(mode, registers, self.memory)
+        return convolving(name == "DEPTHWISE", registers, self.memory, self.accelerator)
+
+
+def _placed(error: VitrifyError, command: Command) -> VitrifyError:
+    """Say which command it was."""
+    import msgspec
+
+    where = f"{command.spec.name} at byte {command.offset} of the command stream"
+    return type(error)([msgspec.structs.replace(finding, where=where) for finding in error.findings])

@@ -1,0 +1,57 @@
+"""The memories that commands name: regions of bytes with bounds, and the tables inside the accelerator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vitrify.core.errors import ModelError
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+CONSTANTS, ARENA, FAST = 0, 1, 2
+NAMES = {CONSTANTS: "constants", ARENA: "arena", FAST: "fast arena"}
+
+
+class Touch(NamedTuple):
+    """Bytes that a command reads or writes: ``region`` -1 is the memory inside the accelerator."""
+
+    region: int
+    start: int
+    end: int
+    writes: bool
+
+
+INTERNAL = -1
+
+
+class Memory:
+    """The regions of one model: constants cannot be written; nothing is read or written outside a region."""
+
+    def __init__(self, constants: Bytes, arena: Bytes, fast: Bytes, internal: int) -> None:
+        self.regions: Mapping[int, Bytes] = {CONSTANTS: constants, ARENA: arena, FAST: fast,
+                                             INTERNAL: np.zeros(internal, np.uint8)}
+        self.read_bytes: dict[int, int] = dict.fromkeys(self.regions, 0)
+        self.written_bytes: dict[int, int] = dict.fromkeys(self.regions, 0)
+
+    def region(self, index: int, low: int, high: int, what: str, write: bool = False) -> Bytes:
+        """Return the region that ``what`` reads or writes, from byte ``low`` up to ``high``.
+
+        Raises:
+            ModelError: there is no such region, or the bytes are not all inside.
+        """
+        found = self.regions.get(index)
+        if found is None:
+            raise self._error(f"{what} names region {index}; there are {sorted(NAMES)}")
+        if low < 0 or high > found.size:
+            raise self._error(f"{what} takes bytes {low}..{high} of the {NAMES.get(index, 'internal memory')}, which "
+                              f"has {found.size}")
+        if write and index == CONSTANTS:
+            raise self._error(f"{what} writes into the constants")
+        (self.written_bytes if write else self.read_bytes)[index] += high - low
+        return found
+
+    @staticmethod
+    def _error(headline: str) -> ModelError:
+        return ModelError.of("npusim.out-of-bounds", headline, why="the stream is damaged, or the compiler is wrong")

@@ -1,0 +1,105 @@
+"""Commands that move a window over their input: its geometry from the registers, and the input made ready for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from vitrify.core.errors import ModelError
+from vitrify.runtimes.npusim.machine.features import FeatureMap, feature_map
+from vitrify.runtimes.npusim.machine.memory import Memory
+from vitrify.runtimes.npusim.machine.numerics import Values
+from vitrify.runtimes.npusim.machine.registers import Registers
+from vitrify.runtimes.npusim.stream.commands import Upscale
+
+
+class Window(NamedTuple):
+    """A window: its extents, strides and dilation (each y, x), the padding, and the output's extents."""
+
+    extent: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    output: tuple[int, int, int]
+    part_kernel: bool
+    upscale: int
+
+    @property
+    def taps(self) -> list[tuple[int, int]]:
+        """Row and column of each element of the window."""
+        return [(y, x) for y in range(self.extent[0]) for x in range(self.extent[1])]
+
+    @property
+    def input(self) -> tuple[int, int]:
+        """Height and width of the input, after upscaling: no register holds them."""
+        top, left, bottom, right = self.padding
+        high, wide = ((count - 1) * step + (size - 1) * spread + 1 for count, step, size, spread in zip(
+            self.output[:2], self.stride, self.extent, self.dilation, strict=True))
+        return high - top - bottom, wide - left - right
+
+    @property
+    def padded(self) -> bool:
+        """True when any side has padding."""
+        return any(self.padding)
+
+    def cut(self, x: Values, tap: tuple[int, int]) -> Values:
+        """Return the values of a padded input that one element of the window meets."""
+        (rows, columns), (sy, sx) = self.output[:2], self.stride
+        y0, x0 = tap[0] * self.dilation[0], tap[1] * self.dilation[1]
+        return x[y0:y0 + (rows - 1) * sy + 1:sy, x0:x0 + (columns - 1) * sx + 1:sx]
+
+    def sweep(self, x: Values) -> Iterator[Values]:
+        """Yield the values that each element of the window meets."""
+        return (self.cut(x, tap) for tap in self.taps)
+
+
+def window(registers: Registers) -> Window:
+    """Return the window that the registers describe.
+
+    Raises:
+        ModelError: it reads less than nothing.
+    """
+    stride = "KERNEL_STRIDE"
+    steps = tuple(1 + registers.field(stride, low) + 2 * registers.field(stride, f"{low}_high") for low in ("y", "x"))
+    spread = tuple(1 + registers.field(stride, f"dilation_{axis}") for axis in ("y", "x"))
+    extent = tuple(registers[f"KERNEL_{name}_M1"] // by + 1
+                   for name, by in zip(("HEIGHT", "WIDTH"), spread, strict=True))
+    sides = tuple(registers[f"IFM_PAD_{side}"] for side in ("TOP", "LEFT", "BOTTOM", "RIGHT"))
+    found = Window((extent[0], extent[1]), (steps[0], steps[1]), (spread[0], spread[1]),
+                   (sides[0], sides[1], sides[2], sides[3]), output_shape(registers),
+                   bool(registers.field(stride, "part_kernel")), registers["IFM_UPSCALE"])
+    if min(found.input) < 1:
+        raise ModelError.of("npusim.geometry", f"a window of {found.extent} with padding {found.padding} leaves an "
+                            f"input of {found.input}", why="the stream is damaged")
+    return found
+
+
+def output_shape(registers: Registers) -> tuple[int, int, int]:
+    """Height, width and depth of the output."""
+    return registers["OFM_HEIGHT_M1"] + 1, registers["OFM_WIDTH_M1"] + 1, registers["OFM_DEPTH_M1"] + 1
+
+
+def input_map(registers: Registers, over: Window) -> FeatureMap:
+    """Return the map that a window moves over, as it lies in memory."""
+    high, wide = over.input
+    if over.upscale:
+        high, wide = -(-high // 2), -(-wide // 2)
+    return feature_map(registers, "IFM", (high, wide, registers["IFM_DEPTH_M1"] + 1))
+
+
+def padded_input(source: FeatureMap, memory: Memory, over: Window, fill: int) -> Values:
+    """Return the input less its zero point, upscaled and padded with ``fill``."""
+    x = source.read(memory) - source.zero_point
+    high, wide = over.input
+    if over.upscale == Upscale.NEAREST:
+        x = x.repeat(2, 0).repeat(2, 1)[:high, :wide]
+    elif over.upscale == Upscale.ZEROS:
+        spread = np.zeros((2 * x.shape[0], 2 * x.shape[1], x.shape[2]), x.dtype)
+        spread[::2, ::2] = x
+        x = spread[:high, :wide]
+    if not over.padded:
+        return x
+    top, left, bottom, right = over.padding
+    return np.pad(x, ((top, bottom), (left, right), (0, 0)), constant_values=fill)
