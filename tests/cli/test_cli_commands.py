@@ -205,7 +205,7 @@ def test_build(digits: Path, tmp_path: Path) -> None:
     assert {"float", "int8", "compiled", "report", "statistics", "recipe"} <= set(result.artifacts)
     assert [s.name for s in result.stages] == [
         "import", "optimize", "write float", "prepare float", "verify float", "calibrate", "quantize", "write int8",
-        "prepare int8", "verify int8", "compile", "illustrate", "report"]
+        "prepare int8", "verify int8", "compile", "verify compiled", "illustrate", "report"]
     assert all((tmp_path / file).is_file() for file in result.artifacts.values())
     assert result.coverage.macs == 1.0
     assert status == (0 if result.ok else 1)
@@ -217,7 +217,7 @@ def test_build_of_an_integer_file_goes_on_from_there(model_file: ModelFile, tmp_
     status, result = answer("build", model, "--target", "imx93", "-o", tmp_path / "run")
     assert isinstance(result, BuildResult)
     assert status == 0
-    assert [s.name for s in result.stages] == ["import", "prepare int8", "compile", "report"]
+    assert [s.name for s in result.stages] == ["import", "prepare int8", "compile", "verify compiled", "report"]
     assert (tmp_path / "run" / "image_classification_int8.tflite").read_bytes() == model.read_bytes()
     assert result.coverage.macs == 1.0
 

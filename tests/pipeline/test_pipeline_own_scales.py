@@ -38,7 +38,8 @@ def test_build(qdq: Path, tmp_path: Path) -> None:
     """Nothing is calibrated, all runs on the NPU, and the record says whose scales it has."""
     result = vt.build(qdq, "imx93", output=tmp_path / "run")
     assert result.ok
-    assert [s.name for s in result.stages] == ["import", "optimize", "write int8", "prepare int8", "compile", "report"]
+    assert [s.name for s in result.stages] == ["import", "optimize", "write int8", "prepare int8", "compile",
+                                                "verify compiled", "report"]
     assert set(result.artifacts) == {"int8", "compiled", "report"}
     assert vt.inspect(result.artifacts["int8"]).kind == "int8"
     assert any(f.code == "quant.own-scales" for f in result.findings)
@@ -60,7 +61,7 @@ def test_build_again_reuses(qdq: Path, tmp_path: Path) -> None:
     """The second build does nothing anew."""
     for _ in range(2):
         result = vt.build(qdq, "imx93", output=tmp_path / "run")
-    assert result.reused == ["import", "optimize", "write int8", "prepare int8", "compile"]
+    assert result.reused == ["import", "optimize", "write int8", "prepare int8", "compile", "verify compiled"]
 
 
 def test_quantize(qdq: Path, tmp_path: Path) -> None:

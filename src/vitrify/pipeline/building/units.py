@@ -331,13 +331,15 @@ def _compile(build: Build) -> None:
 
 def _verify_compiled(build: Build) -> None:
     from vitrify.pipeline.compiling.compile import driver_for
+    from vitrify.pipeline.compiling.simulated import can_simulate, verify_simulated
     from vitrify.pipeline.compiling.verifying import verify_compiled
     from vitrify.targets import load
 
     run, chip = build.run, load(build.options.target)
     with build.stage("verify compiled") as stage:
-        found = verify_compiled(run.artifact("int8"), run.artifact("compiled"), driver_for(chip), chip,
-                                build.options.compiler)
+        source, made = run.artifact("int8"), run.artifact("compiled")
+        found = verify_simulated(source, made) if can_simulate(chip) else verify_compiled(
+            source, made, driver_for(chip), chip, build.options.compiler)
         run.record.verify_compiled = found.row
         for name, file in zip(("guilty", "guilty values"), found.files, strict=False):
             run.keep(name, Path(file).name)
@@ -369,13 +371,14 @@ def _judge_uncompiled(build: Build) -> None:
 def _compiling(options: BuildOptions) -> list[Unit[BuildOptions]]:
     """The units from the integer file to the compiled one, as far as what is installed goes."""
     from vitrify.backends.base import driver_of, is_installed
+    from vitrify.pipeline.compiling.simulated import can_simulate
     from vitrify.targets import load
 
     chip = load(options.target)
     driver = driver_of(chip)
     if driver is None or not is_installed(chip, options.compiler):
         return [JUDGE_UNCOMPILED]
-    return [COMPILE, VERIFY_COMPILED] if driver.must_verify else [COMPILE]
+    return [COMPILE, VERIFY_COMPILED] if driver.must_verify or can_simulate(chip) else [COMPILE]
 
 
 def _compiler_key(build: Build) -> object:
