@@ -92,7 +92,8 @@ def page(rows: list[tuple[Entry, Row]], target: str) -> str:
              "(dense layers as 1x1 convolutions). Rewritten are places that Vela is known to compute wrongly.", "",
              f"{len(run)} of {len(entries())} models were run; {sum(not row.differing for row in run)} are equal in "
              f"every value; {sum(bool(row.avoided) for row in run)} would have been wrong without the rewrites.", "",
-             "| model | values | differing | by at most, steps | commands | CPU s, first run | CPU s, again | rewritten |",
+             "| model | values | differing | by at most, steps | commands | CPU s, first run | CPU s, again | "
+             "rewritten |",
              "|---|---:|---:|---:|---:|---:|---:|---|"]
     for entry, row in rows:
         title = f"{entry.title}, {entry.exporter}"
