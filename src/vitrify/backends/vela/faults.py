@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from vitrify.backends.vela.placing import Placed
 from vitrify.core.findings import Finding, Severity
+from vitrify.ir import Node
 from vitrify.passes.targets.own_copies import padding_read_by, slice_read_by
 
 _SEEN = "a fault seen in Vela 5.2 (this is {version}): the command stream was run on the host, and its values " \
@@ -13,6 +14,7 @@ _SEEN = "a fault seen in Vela 5.2 (this is {version}): the command stream was ru
 _AROUND = "`vitrify compile` and `vitrify build` go round it; or rewrite the model: vitrify check MODEL --fix"
 _OF_MANY = ("SPLIT", "SPLIT_V")
 """The compiler folds some of their outputs and copies others, and tells of the operator as a whole."""
+_SHOWN = 5
 _SLICING = ("BATCH_MATMUL", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 
 
@@ -32,15 +34,27 @@ def known_faults(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
 def _folded_slices(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
     """A slice that became no operation of its own, before an operator that then reads the whole tensor."""
     places = {one.node: one.place for one in placed}
+    wrong: dict[str, list[tuple[Node, Node]]] = {}
     for one in placed:
         if one.node.op.kind not in _SLICING or one.place != "npu":
             continue
         found = slice_read_by(one.node)
         if found is not None and (places.get(found) == "folded" or found.op.kind in _OF_MANY):
-            yield Finding(code="ethos-u.folded-slice", severity=Severity.WARNING, where=f"node '{one.node.name}'",
-                          headline=f"{one.node.op.kind} '{one.node.name}' gives a wrong result on the NPU: it reads "
-                          f"the whole of what {found.op.kind} '{found.name}' takes a part of",
-                          why=_SEEN.format(version=version), help=_AROUND)
+            wrong.setdefault(one.node.op.kind, []).append((one.node, found))
+    for kind, pairs in wrong.items():
+        node, part = pairs[0]
+        many = f"{len(pairs)} {kind} nodes give wrong results on the NPU: each reads the whole of what a slice " \
+               "takes a part of"
+        single = f"{kind} '{node.name}' gives a wrong result on the NPU: it reads the whole of what {part.op.kind} " \
+              f"'{part.name}' takes a part of"
+        yield Finding(code="ethos-u.folded-slice", severity=Severity.WARNING, headline=single if len(pairs) == 1 else many,
+                      where=_where([one for one, _ in pairs]), why=_SEEN.format(version=version), help=_AROUND)
+
+
+def _where(nodes: Sequence[Node]) -> str:
+    names = ", ".join(f"'{node.name}'" for node in nodes[:_SHOWN])
+    more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
+    return f"node{'s' * (len(nodes) > 1)} {names}{more}"
 
 
 def _wide_paddings(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
