@@ -47,7 +47,8 @@ def _folded_slices(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
                "takes a part of"
         single = f"{kind} '{node.name}' gives a wrong result on the NPU: it reads the whole of what {part.op.kind} " \
               f"'{part.name}' takes a part of"
-        yield Finding(code="ethos-u.folded-slice", severity=Severity.WARNING, headline=single if len(pairs) == 1 else many,
+        yield Finding(code="ethos-u.folded-slice", severity=Severity.WARNING,
+                      headline=single if len(pairs) == 1 else many,
                       where=_where([one for one, _ in pairs]), why=_SEEN.format(version=version), help=_AROUND)
 
 
