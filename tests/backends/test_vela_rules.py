@@ -21,7 +21,7 @@ SLOW = pytest.mark.slow
 PROBED = [pytest.param("u55", marks=SLOW), "u65", "u85"]        # the u55 shares the u65's rules
 COMPARED = [pytest.param(TARGETS["u55"], marks=SLOW), TARGETS["u65"], pytest.param(TARGETS["u85"], marks=SLOW)]
 ARCHITECTURES = {"u55": "EthosU55", "u65": "EthosU65", "u85": "EthosU85"}
-LIMITS = ("process.timeout", "process.memory")
+LIMITS = ("process.timeout", "process.memory", "vela.memory")
 ROOT = Path(__file__).parents[2] / ".cache"
 OTHERS = ("micro_wakeword_int8/okay_nabu.tflite", "mltk_int8/anomaly_detection/anomaly_detection.tflite")
 """One file of each collection of int8 models; the others lie beside it."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import configparser
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from vitrify.backends.vela.database import Perf, number, read_database, read_summary
+from vitrify.backends.vela.findings import refused
 from vitrify.backends.vela.messages import Message, read_messages, reason
 from vitrify.backends.vela.settings import arguments, configuration
+from vitrify.ir import Graph
 from vitrify.targets import load
 
 IMX93 = load("imx93")
@@ -182,3 +185,10 @@ def test_cells_and_summary_are_read_with_care() -> None:
 
 def test_the_target_survives_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(IMX93), type=type(IMX93)) == IMX93
+
+
+def test_a_model_that_does_not_fit_is_told_by_its_bytes() -> None:
+    said = "RuntimeError: Compilation failed: Failed to allocate tensors. Memory used 414080, limit 393216"
+    found = refused(Path("m.tflite"), load("ethos-u85-256"), Graph(), 1, said, "")[-1]
+    assert (found.code, found.headline) == (
+        "vela.memory", "the tensors of m.tflite need 414,080 bytes at once; the target has 393,216 for them")

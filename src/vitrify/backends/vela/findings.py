@@ -19,6 +19,7 @@ _LINES_SHOWN = 8
 _DISK_FULL = "No space left on device"
 _INVALID = re.compile(r"Error: (?P<operator>\S+) '(?P<tensor>.*)' Does not have valid TFLite Semantics\.\s+- "
                       r"(?P<rule>.*)\n(?P<value>.*)")
+_FULL = re.compile(r"Failed to allocate tensors\. Memory used (?P<used>\d+), limit (?P<limit>\d+)")
 _BAD_CALL = 2      # argparse's exit status
 
 
@@ -60,8 +61,18 @@ def _refused(path: Path, graph: Graph, status: int, message: str, log: str) -> F
         return no_room(_DISK_FULL)
     if invalid := _INVALID.search(text):
         return _invalid_operator(path, graph, **invalid.groupdict())
+    if full := _FULL.search(text):
+        return _no_memory(path, int(full["used"]), int(full["limit"]))
     return Finding(code="vela.failed", headline=f"Vela cannot compile {path.name}: {text}", where=str(path),
                    why="\n".join(_told(log)))
+
+
+def _no_memory(path: Path, used: int, limit: int) -> Finding:
+    """The tensors do not fit the memory that the target has for them."""
+    return Finding(code="vela.memory", headline=f"the tensors of {path.name} need {used:,} bytes at once; the target "
+                   f"has {limit:,} for them", where=str(path), why="Vela finds no schedule that needs less",
+                   help="a smaller input size, or fewer channels where the largest tensors are: vitrify sweep MODEL "
+                        "--size shows from which size on it fits")
 
 
 def no_room(reason: str) -> Finding:
