@@ -13,7 +13,7 @@ from vela_networks import EFFICIENTNET_LITE0, MOBILENET_V2, inverted_residuals, 
 from vitrify import tflite
 from vitrify.backends.vela import check_model
 from vitrify.targets import Target, load
-from vitrify.targets.cost import cpu_seconds, total
+from vitrify.targets.estimating import cpu_seconds, total
 
 PUBLISHED_MS = {      # i.MX 93 EVK, NPU. Source: github.com/NXP/eiq-model-zoo
     "MobileNetV1 0.25 128": (mobilenet_v1, 0.37),

@@ -41,6 +41,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ``family`` is the package of rules that holds for it, ``core`` the variant among them. ``far_memory`` holds the
     weights, unless ``constants`` are near; values live there too, or in on-chip memory (``arena``).
     ``where_compiled`` says what happens where no compiler that Vitrify drives serves the chip.
+    ``cpu`` names the cores that take what the NPU does not.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     arena: Literal["near", "far"] = "far"
     constants: Literal["near", "far"] = "far"
     where_compiled: str = ""
+    cpu: str = "the processor beside it"
     facts: dict[str, Fact]
 
     @property

@@ -1,4 +1,4 @@
-"""What a node left to the CPU costs: an interval from the target's facts, as nothing published prices one operator."""
+"""A time with its bounds, and the amounts that every estimate counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vitrify.targets.base import Target
 
 
 class Seconds(NamedTuple):
-    """A time that is known to lie between two bounds."""
+    """A time that is thought to lie between two bounds."""
 
     low: float
     likely: float
@@ -23,6 +23,10 @@ class Seconds(NamedTuple):
             return NotImplemented
         return Seconds(self.low + other.low, self.likely + other.likely, self.high + other.high)
 
+    def times(self, factor: float) -> Seconds:
+        """Return all three, ``factor`` times."""
+        return Seconds(self.low * factor, self.likely * factor, self.high * factor)
+
 
 NOTHING = Seconds(0.0, 0.0, 0.0)
 
@@ -30,18 +34,6 @@ NOTHING = Seconds(0.0, 0.0, 0.0)
 def total(times: Iterable[Seconds]) -> Seconds:
     """Return the sum, bound by bound."""
     return sum(times, NOTHING)
-
-
-def cpu_seconds(node: Node, target: Target) -> Seconds:
-    """Return the time of ``node`` on one core: its MACs, or else its elements, plus the start of a kernel."""
-    macs = node_macs(node)
-    start, rate, element = (target.fact(name) for name in ("cpu_node_s", "cpu_macs_per_s", "cpu_element_s"))
-    if macs:
-        work = Seconds(macs / rate.bounds[1], macs / rate.value, macs / rate.bounds[0])
-    else:
-        touched = sum(t.size for t in (*node.inputs, *node.outputs) if t is not None and not t.is_constant)
-        work = Seconds(touched * element.bounds[0], touched * element.value, touched * element.bounds[1])
-    return work + Seconds(start.bounds[0], start.value, start.bounds[1])
 
 
 def call_seconds(calls: int, target: Target) -> Seconds:

@@ -22,7 +22,7 @@ from vitrify.backends.vela.traps import traps
 from vitrify.core.findings import Finding
 from vitrify.ir import Graph, Model
 from vitrify.targets.base import Target
-from vitrify.targets.cost import cpu_seconds, node_macs
+from vitrify.targets.estimating import cpu_seconds, node_macs
 from vitrify.targets.partition import partition
 from vitrify.targets.placement import Coverage, Estimate, Memory, Partition, Placement
 from vitrify.targets.reconciling import disagreement, reconcile

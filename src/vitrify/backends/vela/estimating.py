@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from vitrify.backends.vela.database import Perf
 from vitrify.backends.vela.placing import Placed
 from vitrify.targets.base import Target
-from vitrify.targets.cost import Seconds, call_seconds, cpu_seconds, total
+from vitrify.targets.estimating import Seconds, call_seconds, cpu_seconds, total
 from vitrify.targets.placement import Estimate
 
 _MS = 1e3

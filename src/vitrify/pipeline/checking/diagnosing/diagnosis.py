@@ -136,7 +136,7 @@ def diagnose(case: Case) -> list[DiagnosisRow]:
 
 
 def _row(kind: Kind, one: Diagnosis, case: Case) -> DiagnosisRow:
-    from vitrify.targets.cost import cpu_seconds, node_macs
+    from vitrify.targets.estimating import cpu_seconds, node_macs
 
     total = sum(node_macs(node) for node in case.graph)
     left = [node for node in one.nodes if case.verdicts[node].placement == "cpu"]
