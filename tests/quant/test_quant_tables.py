@@ -68,6 +68,27 @@ def test_whole_numbers_are_told_apart(name: str, tmp_path: Path) -> None:
     assert np.mean(off > 0.17) < 0.13        # the input itself has 256 levels, a third of a place each
 
 
+BETWEEN: dict[str, Make] = {
+    "nothing": lambda n, x: x,
+    "moved": lambda n, x: n.add(ops.Add(), x, number(n, 1)),
+    "bounded": lambda n, x: n.add(ops.Minimum(), n.add(ops.Maximum(), x, number(n, 0)), number(n, 77)),
+    "reshaped": lambda n, x: n.add(ops.Reshape(new_shape=(36, 3)), x, n.constant(np.array([36, 3], np.int32))),
+    "rows": lambda n, x: n.add(ops.Mul(), x, n.constant(np.array([1, 2, 3], np.float32))),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_whole_numbers_stay_whole(name: str, tmp_path: Path) -> None:
+    """Steps do not meet whole numbers: one that lies a hair below its number must not be cut to the one before."""
+    net = Net(1, 6, 6, 3)
+    places = net.add(ops.Add(), net.add(ops.Mul(), net.x, number(net, 40)), number(net, 40.3))
+    whole = BETWEEN[name](net, net.add(ops.Floor(), places))
+    model = net.model(net.add(ops.Cast(in_data_type=0, out_data_type=2), whole))
+    _, wanted, got = answers(model, tmp_path, Recipe())
+    # what is off is off by a whole number because the input was: few, as above, and not most of them
+    assert np.mean(np.stack(wanted) != np.stack(got)) < 0.13
+
+
 def test_equal_inputs_share_their_places(tmp_path: Path) -> None:
     net = Net(1, 6)
     model = net.model(net.add(ops.Add(), net.add(ops.Sin(), net.x), net.add(ops.Cos(), net.x)))

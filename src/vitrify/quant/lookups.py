@@ -12,6 +12,8 @@ import numpy as np
 
 from vitrify.ir import DType, Node, Operator, Tensor
 from vitrify.ops import (
+    Add,
+    AveragePool2D,
     Cast,
     Ceil,
     Cos,
@@ -21,14 +23,17 @@ from vitrify.ops import (
     FloorDiv,
     FloorMod,
     Log,
+    Mul,
     Pow,
     Relu0To1,
     ReluN1To1,
+    ResizeBilinear,
     Round,
     Rsqrt,
     Sign,
     Sin,
     Square,
+    Sub,
 )
 from vitrify.ops.int8 import Int8Rule
 
@@ -42,6 +47,12 @@ BY_A_NUMBER: tuple[type[Operator], ...] = (Pow, FloorDiv, FloorMod, Div)
 
 WHOLE: tuple[type[Operator], ...] = (Floor, Ceil, Round, FloorDiv, FloorMod, Cast)
 """Where a small difference of the input can move the answer by a whole number."""
+
+ROUNDING: tuple[type[Operator], ...] = (Floor, Ceil, Round, FloorDiv, Sign)
+"""What makes whole numbers of any."""
+
+WHOLE_SUMS: tuple[type[Operator], ...] = (Add, Sub, Mul)
+"""What makes whole numbers of whole numbers, besides what only chooses or moves values."""
 
 SIXTEEN: tuple[type[Operator], ...] = (Elu, Log, Relu0To1, ReluN1To1, Rsqrt)
 """Functions with an 8-bit kernel only, or one that is far off in 16 bits: those of LOG and RSQRT go in straight lines
@@ -70,6 +81,35 @@ def variable(node: Node, wide: bool = False) -> int | None:
 def is_whole(node: Node) -> bool:
     """True for a table whose answers are whole numbers, or what is left over from one."""
     return isinstance(node.op, WHOLE) and variable(node) is not None
+
+
+def holds_whole(tensor: Tensor) -> bool:
+    """True for a float tensor of whole numbers, made by operators that round and by others that keep them whole.
+
+    Its steps need not meet them: 5 may become 4.9999, which a CAST would make 4.
+    """
+    waiting, seen = [tensor], {tensor}
+    while waiting:
+        one = waiting.pop()
+        if one.data is not None:
+            if not np.array_equal(one.data, np.rint(one.data)):
+                return False
+        elif one.producer is None or not isinstance(one.producer.op, ROUNDING):
+            values = () if one.producer is None else _kept_whole(one.producer)
+            if not values:
+                return False
+            waiting.extend(t for t in values if t not in seen)
+            seen.update(values)
+    return True
+
+
+def _kept_whole(node: Node) -> tuple[Tensor, ...]:
+    """The inputs of a node whose output is whole when they are; none for a node that makes parts of whole numbers."""
+    if isinstance(node.op, WHOLE_SUMS):
+        return tuple(node.input(index) for index in range(len(node.inputs)))
+    if isinstance(node.op, AveragePool2D | ResizeBilinear) or node.op.int8 is None:
+        return ()
+    return tuple(t for index in node.op.int8.shared(len(node.inputs)) if (t := node.inputs[index]) is not None)
 
 
 def table_rule(node: Node) -> Int8Rule | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vitrify.ir import DType, Graph, Node, Quantization, Tensor
 from vitrify.ops import Add, Cast, Gather, Log, Rsqrt
 from vitrify.quant.calibration.statistics import Range
-from vitrify.quant.lookups import answers, variable
+from vitrify.quant.lookups import answers, holds_whole, variable
 
 PASS = "tables"
 
@@ -23,13 +23,20 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Constants = dict[tuple[bytes, str, Quantization | None], Tensor]
 
 
-def tables(graph: Graph, wide: Set[Node], ranges: Mapping[Tensor, Range]) -> dict[Node, int]:
-    """The nodes that tables will replace, each with the position of its input; to be asked while the graph is float.
+class Lookup(NamedTuple):
+    """A node that a table replaces: the position of its input, and whether that holds whole numbers only."""
+
+    place: int
+    whole: bool
+
+
+def tables(graph: Graph, wide: Set[Node], ranges: Mapping[Tensor, Range]) -> dict[Node, Lookup]:
+    """The nodes that tables will replace; to be asked while the graph is float.
 
     ``wide``: those that compute in 16 bits; ``ranges``: of the tensors.
     """
     found = {node: variable(node, node in wide) for node in graph if not _is_near(node, ranges)}
-    return {node: index for node, index in found.items() if index is not None}
+    return {node: Lookup(index, holds_whole(node.input(index))) for node, index in found.items() if index is not None}
 
 
 def _is_near(node: Node, ranges: Mapping[Tensor, Range]) -> bool:
@@ -38,7 +45,7 @@ def _is_near(node: Node, ranges: Mapping[Tensor, Range]) -> bool:
     return found is not None and 0 < found.high <= FLAT * found.low
 
 
-def write_tables(graph: Graph, nodes: Mapping[Node, int]) -> int:
+def write_tables(graph: Graph, nodes: Mapping[Node, Lookup]) -> int:
     """Replace nodes whose inputs and outputs have their scales; returns how many.
 
     Before:  %y = SIN(%x: int8)
@@ -54,10 +61,11 @@ def write_tables(graph: Graph, nodes: Mapping[Node, int]) -> int:
     return len(standing)
 
 
-def _write(graph: Graph, node: Node, index: int, places: dict[Tensor, Tensor], constants: Constants) -> None:
-    source, output = node.input(index), node.output
+def _write(graph: Graph, node: Node, lookup: Lookup, places: dict[Tensor, Tensor], constants: Constants) -> None:
+    source, output = node.input(lookup.place), node.output
     assert source.quantization is not None
-    found = _rounded(answers(node, index, source.quantization.dequantize(_steps(source))), output)
+    values = source.quantization.dequantize(_steps(source))
+    found = _rounded(answers(node, lookup.place, np.rint(values) if lookup.whole else values), output)
     key = found.tobytes(), str(found.dtype), output.quantization
     if key not in constants:
         constants[key] = Tensor(f"{node.name}_table", output.dtype, found.shape, data=found,
