@@ -131,7 +131,9 @@ def test_no_arithmetic_on_shapes_is_left(source: Path) -> None:
 def test_only_the_best_and_the_sampling_stay_on_the_cpu(source: Path, data: Path) -> None:
     found = vt.check(vt.quantize(source, data=data), "imx93")
     left = {name for row in found.verdicts if row.placement == "cpu" for name in row.origin}
-    assert "best" in left and "sampled" in left
+    assert "best" in left
+    assert "sampled" in left
     assert left <= {"best", "sampled", "places", "scores"}
     assert all(row.rules for row in found.verdicts if row.placement == "cpu")
-    assert found.coverage.macs is not None and found.coverage.macs > 0.97
+    assert found.coverage.macs is not None
+    assert found.coverage.macs > 0.97
