@@ -153,3 +153,20 @@ def streaming() -> nn.Module:
 def tcn() -> nn.Module:
     """TCN."""
     return Tcn()
+
+
+class KeywordLstm(nn.Module):
+    """Three words out of 49 spectra: an LSTM whose every step counts."""
+
+    def __init__(self, features: int = 257, hidden: int = 80, steps: int = 49, words: int = 3):
+        super().__init__()
+        self.cells = nn.LSTM(features, hidden, batch_first=True)
+        self.words = nn.Linear(steps * hidden, words)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.words(self.cells(x)[0].flatten(1)), -1)
+
+
+def keyword_lstm() -> nn.Module:
+    """The LSTM variant of micro speech."""
+    return KeywordLstm()

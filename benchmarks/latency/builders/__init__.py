@@ -1,0 +1,1 @@
+"""Published architectures as int8 graphs with random weights."""
