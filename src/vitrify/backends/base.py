@@ -26,6 +26,36 @@ _FOLDER = Path(__file__).parent
 _MODULE = "backend.py"
 
 
+class Layer(msgspec.Struct, frozen=True, kw_only=True):
+    """One operator that a compiler scheduled: cycles in all, of computing and of each memory (they overlap).
+
+    ``name`` is the compiler's, usually that of a tensor; ``passed`` says that it was left to the CPU.
+    """
+
+    name: str
+    operator: str
+    cycles: int
+    compute_cycles: int
+    near_cycles: int
+    far_cycles: int
+    macs: int
+    near_bytes: int
+    far_bytes: int
+    passed: bool = False
+
+
+class Life(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor as a compiler placed it: in which memory, where, and from when to when, in its own steps."""
+
+    name: str
+    memory: str
+    usage: str
+    offset: int
+    bytes: int
+    first: int
+    last: int
+
+
 class OperatorRow(msgspec.Struct, frozen=True, kw_only=True):
     """One node of the source model with its estimated cost.
 
@@ -42,6 +72,9 @@ class OperatorRow(msgspec.Struct, frozen=True, kw_only=True):
     macs: int
     utilisation: float
     dram_bytes: int
+    layers: tuple[Layer, ...] = ()
+    low_ms: float | None = None
+    high_ms: float | None = None
 
 
 class Compiled(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +82,8 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
 
     ``compiler`` and ``version`` say what made it, ``options`` what it was told; ``statistics`` are figures that the
     compiler prints and that mean something for it alone. ``estimate`` and ``memory`` are None where nothing tells them.
+    ``overhead`` are layers of no node of the source, ``totals`` the compiler's own sums (cycles, compute, near, far,
+    macs), ``lives`` the tensors as it placed them.
     """
 
     output: str | None
@@ -64,6 +99,9 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     log: str
     statistics: dict[str, int | float | str] = {}
+    overhead: tuple[Layer, ...] = ()
+    totals: dict[str, int] = {}
+    lives: tuple[Life, ...] = ()
 
     @property
     def maker(self) -> str:

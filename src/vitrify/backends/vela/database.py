@@ -17,6 +17,10 @@ _FAR = ("Dram", "OffChipFlash")
 """The memories outside the chip, one of which a system has."""
 
 
+_NEAR = ("Sram", "OnChipFlash")
+"""The memories on the chip."""
+
+
 class Perf(NamedTuple):
     """One scheduled operator: cycles in all, of computing, and of each memory (they overlap)."""
 
@@ -29,6 +33,8 @@ class Perf(NamedTuple):
     far_cycles: int
     macs: int
     far_bytes: int
+    near_bytes: int = 0
+    name: str = ""
 
     @property
     def on_cpu(self) -> bool:
@@ -47,11 +53,13 @@ class Database(NamedTuple):
     keys: source id -> index of the operator in the source graph.
     perf: source id -> its scheduled operators; "" holds those that the compiler made by itself.
     streams: source id -> the number of the command stream (one per NPU operator of the result) that runs it.
+    tensors: the rows of the tensors that were placed.
     """
 
     keys: dict[str, int]
     perf: dict[str, list[Perf]]
     streams: dict[str, int]
+    tensors: tuple[Row, ...] = ()
 
 
 def read_database(text: str) -> Database:
@@ -59,12 +67,12 @@ def read_database(text: str) -> Database:
     tables = {name: _rows(body) for name, body in _TABLE.findall(text)}
     keys = {row["id"]: number(row["ext_key"]) for row in tables.get("source", []) if row.get("ext_key", "") != ""}
     source_of = {row["id"]: row.get("source_id", "") for row in tables.get("optimised", [])}
-    traffic = {row["id"]: _far_bytes(row) for row in tables.get("perf_debug", []) if "id" in row}
+    traffic = {row["id"]: (_bytes(row, _FAR), _bytes(row, _NEAR)) for row in tables.get("perf_debug", []) if "id" in row}
     perf: dict[str, list[Perf]] = defaultdict(list)
     for row in tables.get("perf", []):
         source = row.get("source_id", "")
-        perf[source if source in keys else ""].append(_perf(row, traffic.get(row["id"], 0)))
-    return Database(keys, dict(perf), _streams(tables, source_of, perf))
+        perf[source if source in keys else ""].append(_perf(row, traffic.get(row["id"], (0, 0))))
+    return Database(keys, dict(perf), _streams(tables, source_of, perf), tuple(tables.get("tensors", [])))
 
 
 def _streams(tables: dict[str, list[Row]], source_of: dict[str, str], perf: dict[str, list[Perf]]) -> dict[str, int]:
@@ -85,16 +93,16 @@ def _streams(tables: dict[str, list[Row]], source_of: dict[str, str], perf: dict
     return found
 
 
-def _perf(row: Row, far_bytes: int) -> Perf:
+def _perf(row: Row, moved: tuple[int, int]) -> Perf:
     return Perf(row["id"], row.get("source_id", ""), row.get("operator", ""), number(row.get("op_cycles", "")),
                 number(row.get("npu_cycles", "")), number(row.get("Sram_ac", "")),
                 sum(number(row.get(f"{memory}_ac", "")) for memory in _FAR),
-                number(row.get("mac_count", "")), far_bytes)
+                number(row.get("mac_count", "")), *moved, row.get("name", ""))
 
 
-def _far_bytes(row: Row) -> int:
+def _bytes(row: Row, memories: tuple[str, ...]) -> int:
     return sum(number(value) for name, value in row.items()
-               if name.startswith(_FAR) and name.endswith(("_read", "_write")))
+               if name.startswith(memories) and name.endswith(("_read", "_write")))
 
 
 def _rows(body: str) -> list[Row]:

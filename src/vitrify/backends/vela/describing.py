@@ -15,6 +15,7 @@ from vitrify.backends.vela import findings as said
 from vitrify.backends.vela.compiled import CompiledFile, read_compiled
 from vitrify.backends.vela.database import Database, Perf, Row, number, read_database, read_summary, unseen
 from vitrify.backends.vela.estimating import estimate, npu_seconds
+from vitrify.backends.vela.layers import layers_of, lives_of, totals_of
 from vitrify.backends.vela.faults import known_faults
 from vitrify.backends.vela.messages import read_messages
 from vitrify.backends.vela.placing import Placed, place_nodes
@@ -22,7 +23,7 @@ from vitrify.backends.vela.traps import traps
 from vitrify.core.findings import Finding
 from vitrify.ir import Graph, Model
 from vitrify.targets.base import Target
-from vitrify.targets.estimating import cpu_seconds, node_macs
+from vitrify.targets.estimating import Seconds, cpu_seconds, node_macs
 from vitrify.targets.partition import partition
 from vitrify.targets.placement import Coverage, Estimate, Memory, Partition, Placement
 from vitrify.targets.reconciling import disagreement, reconcile
@@ -71,7 +72,8 @@ def describe(model: Model, left: Left, target: Target, ignored: tuple[str, ...])
     return Compiled(output=None, target=target.name, compiler="Vela", version=version, placement=placement,
                     estimate=latency, memory=_memory(summary, compiled, left.model, target),
                     operators=tuple(_row(one, target) for one in placed), findings=tuple(notes),
-                    options=left.options, seconds=0.0, log=left.log[-_LOG_TAIL:])
+                    options=left.options, seconds=0.0, log=left.log[-_LOG_TAIL:],
+                    overhead=layers_of(unowned), totals=totals_of(summary), lives=lives_of(database))
 
 
 def _unowned(database: Database, placed: Sequence[Placed]) -> list[Perf]:
@@ -112,16 +114,20 @@ def _share(part: float, whole: float) -> float:
 
 
 def _milliseconds(one: Placed, target: Target) -> float:
-    if one.place == "cpu":
-        return cpu_seconds(one.node, target).likely * 1e3
-    return npu_seconds(one.perf, target).likely * 1e3
+    return _seconds(one, target).likely * 1e3
+
+
+def _seconds(one: Placed, target: Target) -> Seconds:
+    return cpu_seconds(one.node, target) if one.place == "cpu" else npu_seconds(one.perf, target)
 
 
 def _row(one: Placed, target: Target) -> OperatorRow:
     macs = sum(row.macs for row in one.perf) if one.place == "npu" else node_macs(one.node)
     capacity = one.cycles * target.value("macs_per_cycle")
+    time = _seconds(one, target)
     return OperatorRow(node=one.node.name, operator=one.node.op.kind, placement=one.place, cycles=one.cycles,
-                       ms=_milliseconds(one, target), macs=macs, utilisation=_share(macs, capacity),
+                       ms=time.likely * 1e3, low_ms=time.low * 1e3, high_ms=time.high * 1e3, layers=layers_of(one.perf),
+                       macs=macs, utilisation=_share(macs, capacity),
                        dram_bytes=sum(row.far_bytes for row in one.perf))
 
 

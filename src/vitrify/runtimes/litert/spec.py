@@ -30,3 +30,25 @@ class Details(NamedTuple):
     signature: tuple[dict[str, int], dict[str, int]] | None
     version: str
     kernels: str = ""
+
+
+class Event(NamedTuple):
+    """What was timed: its kind (see ``native``), its name, the number of the operator and that of its graph."""
+
+    type: int
+    tag: str
+    number: int
+    subgraph: int
+
+
+class Recorded(NamedTuple):
+    """Runs with the profiler: ``table`` has the microseconds of each event (columns) in each run (rows).
+
+    ``plain`` are the seconds of runs without it, taken in turns with those, whose seconds are ``timed``.
+    """
+
+    events: list[Event]
+    table: Any
+    plain: list[float]
+    timed: list[float]
+    version: str
