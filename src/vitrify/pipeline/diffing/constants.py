@@ -116,7 +116,7 @@ def _values(what: str, a: Tensor, b: Tensor, step: float) -> Iterator[ChangeRow]
         scale = None if steps is None else np.broadcast_to(steps[1], other.shape)
     distance = np.abs(mine - other)
     distance[mine == other] = 0.0                          # infinities
-    largest = float(np.nanmax(np.abs(mine), initial=0.0))
+    largest = float(np.nanmax(np.abs(mine[np.isfinite(mine)]), initial=0.0))
     differing = distance > ROUNDING * largest
     if scale is not None:
         moved = float(np.nanmax(distance / np.maximum(scale, 1e-30), initial=0.0))
@@ -149,7 +149,7 @@ def _text(what: str, count: int, mine: Array, other: Array, distance: Array, err
     where = np.unravel_index(int(np.nanargmax(distance)), distance.shape) if distance.ndim else ()
     at = f"at {[int(i) for i in where]} {float(mine[where]):.6g} became {float(other[where]):.6g}"
     share = f"{count} of {mine.size} values" if mine.size > 1 else "the value"
-    much = f", by {error:.2g} of its size in all" if isfinite(error) else ", which were all 0"
+    much = f", by {error:.2g} of its size in all" if isfinite(error) else "" if mine.any() else ", which were all 0"
     return f"{share} of {what} differ{much}; {at}" if mine.size > 1 else f"{what}: {at}"
 
 

@@ -100,9 +100,16 @@ class Wiring:
         if not isinstance(mine, Item) or not isinstance(other, Item):
             return
         first, second = self._matching.of[mine], self._matching.of[other]
-        if first is not second and first.is_pair and second.is_pair:
-            before, after = (frozenset((self._numbers[id(one)],)) for one in (first, second))
-            yield structs.replace(self._change(before, after), kind="inputs")
+        if first is second or not (first.is_pair and second.is_pair) or self._reads_others(first) or \
+                self._reads_others(second):
+            return
+        before, after = (frozenset((self._numbers[id(one)],)) for one in (first, second))
+        yield structs.replace(self._change(before, after), kind="inputs")
+
+    def _reads_others(self, group: Group) -> bool:
+        """True for a group that is told itself, as what reads other values or was moved."""
+        left, right = self._read(group)
+        return left is not None and right is not None and self._tells(left, right)
 
     def _tells(self, left: Ends, right: Ends) -> bool:
         """True where one is more than the other by nodes that stand on both sides as they are.
@@ -157,8 +164,10 @@ class Wiring:
 
 
 def _is_plumbing(group: Group) -> bool:
-    """True where one side only brings values into another form, or the other has nothing."""
-    return any(items and all(i.is_plumbing for i in items) for items in (group.left, group.right))
+    """True where one side only brings values into another form, and the other computes in one node at most."""
+    computing = [sum(not i.is_plumbing for i in items) for items in (group.left, group.right)]
+    return any(items and not computing[k] and computing[1 - k] < 2
+               for k, items in enumerate((group.left, group.right)))
 
 
 def _is_ordered(group: Group) -> bool:
