@@ -136,6 +136,15 @@ def read_picture(path: Path, preprocess: Preprocess, shape: PictureShape) -> Arr
     return prepared(_open(path), preprocess, shape)
 
 
+def picture_of(path: Path) -> Image:
+    """Decode a picture file as it is, its EXIF orientation honoured.
+
+    Raises:
+        DataError: not a picture, damaged, or too large; says which.
+    """
+    return _open(path)
+
+
 def prepared(picture: Image, preprocess: Preprocess, shape: PictureShape) -> Array:
     """Bring a decoded picture into a model's shape."""
     gray = shape.channels == 1 or preprocess.color == "gray"

@@ -19,8 +19,10 @@ from vitrify.report.check_text import show_check
 from vitrify.report.diff_text import show_diff
 from vitrify.report.doctor_text import show_doctor
 from vitrify.report.explain_text import show_explanation, show_targets
+from vitrify.report.profile_text import show_profile
 from vitrify.report.search_text import show_search
 from vitrify.report.sweep_text import show_sweep
+from vitrify.report.task_text import show_eval, show_run
 from vitrify.results import (
     BuildResult,
     CalibrationFacts,
@@ -32,12 +34,15 @@ from vitrify.results import (
     DoctorResult,
     ErrorRow,
     Estimate,
+    EvalResult,
     ExplainResult,
     InspectResult,
+    ProfileResult,
     QuantizationRow,
     QuantizeResult,
     RecipesResult,
     Result,
+    RunResult,
     SweepResult,
     TargetsResult,
     TensorRow,
@@ -337,5 +342,8 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     DiffResult: show_diff,
     BuildResult: _build,
     DoctorResult: show_doctor,
+    ProfileResult: show_profile,
+    RunResult: show_run,
+    EvalResult: show_eval,
 }
 """How each answer is shown."""

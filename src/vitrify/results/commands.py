@@ -13,6 +13,19 @@ from vitrify.results.diffing import DiffSide, EndRow, NodeRow, SourceRow
 from vitrify.results.doctoring import BoardRow, PartRow, ServedRow
 from vitrify.results.explained import ExplanationRow, TargetRow
 from vitrify.results.fixes import FixOutcome
+from vitrify.results.profiling import (
+    AdviceRow,
+    ComparedRow,
+    CyclesRow,
+    EstimatedRow,
+    GateRow,
+    MappingRow,
+    MeasuredRow,
+    MeasuredRun,
+    MemoryPlan,
+    OverheadRow,
+    RooflineRow,
+)
 from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
@@ -33,6 +46,7 @@ from vitrify.results.rows import (
     VerdictRow,
 )
 from vitrify.results.sweeping import CellRow, CliffRow
+from vitrify.results.tasks import FoundRow, StageScore, TaskFacts
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -272,6 +286,81 @@ class DoctorResult(Result):
     probe: str = ""
 
 
+class RunResult(Result):
+    """What models found in the inputs. ``files`` are the pictures written, ``skipped`` counts what cannot be read."""
+
+    models: list[str] = []
+    input: str = ""
+    facts: TaskFacts = msgspec.field(default_factory=TaskFacts)
+    rows: list[FoundRow] = []
+    files: list[str] = []
+    skipped: int = 0
+    seconds: float = 0.0
+
+
+class EvalResult(Result):
+    """How good stages are on one set of samples, by one scorer.
+
+    ``truth`` is ``labels``, or ``first stage`` where the answers of the first stage stand for labels: figures are then
+    agreement with it, not accuracy. ``main`` names the metric that ``max_drop`` is about. ``inside`` is the share of the
+    workers' time that was spent inside the runtimes, ``skipped`` counts samples that could not be read.
+    """
+
+    models: list[str] = []
+    data: str = ""
+    format: str = ""
+    truth: str = "labels"
+    facts: TaskFacts = msgspec.field(default_factory=TaskFacts)
+    main: str = ""
+    stages: list[StageScore] = []
+    samples: int = 0
+    skipped: int = 0
+    max_drop: float | None = None
+    workers: int = 0
+    reused: int = 0
+    inside: float = 0.0
+    seconds: float = 0.0
+    peak_bytes: int = 0
+
+
+class ProfileResult(Result):
+    """Where the time and the memory of a model go.
+
+    ``basis``: ``measured`` on this machine, or ``estimated`` for ``target``; ``source`` says by what, in words. All
+    ``operators`` are of that one basis. ``form`` is how the profiled file came of the model (``as it is``,
+    ``converted``, ``quantized on the samples``, ``quantized on random values``, ``with its own scales``).
+    ``total_ms`` is the latency of one inference: of a measurement, without the profiler, in the quietest quarter of
+    runs; of an estimate, the operators, ``overhead`` included. ``verdicts`` are those of nodes left to the CPU.
+    ``exports`` are the files that were written, by what they hold.
+    """
+
+    model: str = ""
+    kind: str = ""
+    form: str = ""
+    target: str = ""
+    basis: str = ""
+    source: str = ""
+    total_ms: float | None = None
+    operators: list[MeasuredRow | EstimatedRow] = []
+    overhead: list[OverheadRow] = []
+    nodes: int = 0
+    bytes: int = 0
+    measurement: MeasuredRun | None = None
+    estimate: Estimate | None = None
+    compiler: str = ""
+    cycles: CyclesRow | None = None
+    coverage: Coverage = msgspec.field(default_factory=Coverage)
+    partitions: list[PartitionRow] = []
+    verdicts: list[VerdictRow] = []
+    roofline: RooflineRow | None = None
+    memory: MemoryPlan = msgspec.field(default_factory=MemoryPlan)
+    mapping: MappingRow = msgspec.field(default_factory=MappingRow)
+    advice: list[AdviceRow] = []
+    comparison: ComparedRow | None = None
+    gates: list[GateRow] = []
+    exports: dict[str, str] = {}
+
+
 RESULTS: dict[str, type[Result]] = {
     "inspect": InspectResult,
     "convert": ConvertResult,
@@ -286,5 +375,7 @@ RESULTS: dict[str, type[Result]] = {
     "diff": DiffResult,
     "build": BuildResult,
     "doctor": DoctorResult,
+    "run": RunResult,
+    "eval": EvalResult,
 }
 """The answer of each command."""

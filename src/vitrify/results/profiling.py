@@ -113,7 +113,8 @@ class OverheadRow(msgspec.Struct, kw_only=True):
 class MeasuredRun(msgspec.Struct, kw_only=True):
     """How it was measured. ``whole`` are runs without the profiler and ``profiled`` those with it, taken in turns.
 
-    ``sum_ratio`` is the time of all operators over that of ``whole``, in the quietest quarter of runs; ``method`` says how operators were timed.
+    ``sum_ratio`` is the time of all operators over that of ``whole``, in the quietest quarter of runs; ``method`` says
+    how operators were timed.
     """
 
     runtime: str = ""
@@ -186,10 +187,11 @@ class ModeRow(msgspec.Struct, kw_only=True):
 
 class MemoryPlan(msgspec.Struct, kw_only=True):
     """Where values live. ``arena_bytes`` is what is planned or was found, by ``planner``; ``live_bytes`` the most that
-    is needed at once, while ``peak_node`` runs and ``alive`` are there; no plan can be smaller.
+    is needed at once, while ``peak_node`` runs and ``alive`` are there; a plan is smaller only where values share bytes.
 
     ``reserve_bytes`` is the arena to reserve on the device, None where nothing says. ``near_limit_bytes`` is the memory
-    on the chip, ``beyond`` the operators whose values and weights do not fit there together.
+    on the chip, ``beyond`` the operators whose values and weights do not fit there together. ``lives`` counts in
+    operators of the profiled file, ``placed`` is what the compiler did, in its own steps.
     """
 
     arena_bytes: int = 0
@@ -207,6 +209,7 @@ class MemoryPlan(msgspec.Struct, kw_only=True):
     far_used_bytes: int | None = None
     beyond: list[str] = []
     lives: list[LifeRow] = []
+    placed: list[LifeRow] = []
     modes: list[ModeRow] = []
 
 
