@@ -141,7 +141,7 @@ def test_the_database_joins_by_id_whatever_the_names_hold() -> None:
     got = read_database(DATABASE)
     assert got.keys == {"1": 0, "2": 1, "3": 2, "4": 3}
     assert got.streams == {"1": 1, "4": 1}       # fused: it runs where the one before it runs
-    assert got.perf["1"] == [Perf("100", "1", "Conv2D", 500, 400, 30, 450, 900, 33)]
+    assert got.perf["1"] == [Perf("100", "1", "Conv2D", 500, 400, 30, 450, 900, 33, 99, 'a b", c"')]
     assert got.perf["2"][0].on_cpu
     assert [row.cycles for row in got.perf[""]] == [7]      # made by the compiler itself
 

@@ -15,8 +15,9 @@ def time_row(seconds: Sequence[float] | np.ndarray) -> TimeRow:
     if not ms.size:
         return TimeRow()
     p10, p50, p90, p99 = (float(value) for value in np.percentile(ms, (10, 50, 90, 99)))
-    return TimeRow(runs=int(ms.size), quiet_ms=float(ms[quiet(ms)].mean()), median_ms=p50, mean_ms=float(ms.mean()), min_ms=float(ms.min()), p10_ms=p10,
-                   p90_ms=p90, p99_ms=p99, max_ms=float(ms.max()), deviation_ms=float(ms.std()))
+    return TimeRow(runs=int(ms.size), quiet_ms=float(ms[quiet(ms)].mean()), median_ms=p50, mean_ms=float(ms.mean()),
+                   min_ms=float(ms.min()), p10_ms=p10, p90_ms=p90, p99_ms=p99, max_ms=float(ms.max()),
+                   deviation_ms=float(ms.std()))
 
 
 def quiet(totals: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -75,7 +75,8 @@ def profile_host(path: Path, graph: Graph, values: Mapping[str, Array], options:
         try:
             recorded: Recorded = worker.call(
                 f"{_NATIVE}:record", str(path.resolve()), kernels, options.threads, dict(values),
-                options.runs or RUNS, options.warmup, options.most_seconds, options.runs is None, on_progress=reporter.advance)
+                options.runs or RUNS, options.warmup, options.most_seconds, options.runs is None,
+                on_progress=reporter.advance)
         except VitrifyError as error:
             return _whole_only(path, graph, values, options, error)
     return _of(recorded, graph, options)

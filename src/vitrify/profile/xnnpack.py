@@ -1,8 +1,8 @@
 """Which node of a file an operator of XNNPACK belongs to.
 
-The delegate takes the nodes of a stretch together and reports its own operators in running order, by a name and no more.
-Both lists have the same order, so the best alignment of the two is looked for: an operator may be of a kind of node or
-help beside it, and a node may have vanished in its neighbour.
+The delegate takes the nodes of a stretch together and reports its own operators in running order, by a name and no
+more. Both lists have the same order, so the best alignment of the two is looked for: an operator may be of a kind of
+node or help beside it, and a node may have vanished in its neighbour.
 
 Source: XNNPACK's operator names (operator-type-defs.inc), and LiteRT's partitioning (graph_info.cc).
 """
@@ -85,7 +85,7 @@ def align(nodes: Sequence[Node], names: Sequence[str]) -> Aligned:
 
 def _walk(best: np.ndarray, came: np.ndarray, score: np.ndarray, skip: np.ndarray,
           names: Sequence[str]) -> Aligned:
-    total, count = best.shape
+    total = len(best)
     if not total:
         return Aligned([], 1.0)
     owners = [0] * total

@@ -187,7 +187,8 @@ class ModeRow(msgspec.Struct, kw_only=True):
 
 class MemoryPlan(msgspec.Struct, kw_only=True):
     """Where values live. ``arena_bytes`` is what is planned or was found, by ``planner``; ``live_bytes`` the most that
-    is needed at once, while ``peak_node`` runs and ``alive`` are there; a plan is smaller only where values share bytes.
+    is needed at once, while ``peak_node`` runs and ``alive`` are there; only values that share bytes take
+    less.
 
     ``reserve_bytes`` is the arena to reserve on the device, None where nothing says. ``near_limit_bytes`` is the memory
     on the chip, ``beyond`` the operators whose values and weights do not fit there together. ``lives`` counts in

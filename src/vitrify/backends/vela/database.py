@@ -64,15 +64,21 @@ class Database(NamedTuple):
 
 def read_database(text: str) -> Database:
     """Return the database in ``text``; what is missing there is empty here."""
-    tables = {name: _rows(body) for name, body in _TABLE.findall(text)}
+    tables = tables_in(text)
     keys = {row["id"]: number(row["ext_key"]) for row in tables.get("source", []) if row.get("ext_key", "") != ""}
     source_of = {row["id"]: row.get("source_id", "") for row in tables.get("optimised", [])}
-    traffic = {row["id"]: (_bytes(row, _FAR), _bytes(row, _NEAR)) for row in tables.get("perf_debug", []) if "id" in row}
+    traffic = {row["id"]: (_bytes(row, _FAR), _bytes(row, _NEAR))
+               for row in tables.get("perf_debug", []) if "id" in row}
     perf: dict[str, list[Perf]] = defaultdict(list)
     for row in tables.get("perf", []):
         source = row.get("source_id", "")
         perf[source if source in keys else ""].append(_perf(row, traffic.get(row["id"], (0, 0))))
     return Database(keys, dict(perf), _streams(tables, source_of, perf), tuple(tables.get("tensors", [])))
+
+
+def tables_in(text: str) -> dict[str, list[Row]]:
+    """Return every table of the database by its name."""
+    return {name: _rows(body) for name, body in _TABLE.findall(text)}
 
 
 def _streams(tables: dict[str, list[Row]], source_of: dict[str, str], perf: dict[str, list[Perf]]) -> dict[str, int]:

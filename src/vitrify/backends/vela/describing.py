@@ -15,8 +15,8 @@ from vitrify.backends.vela import findings as said
 from vitrify.backends.vela.compiled import CompiledFile, read_compiled
 from vitrify.backends.vela.database import Database, Perf, Row, number, read_database, read_summary, unseen
 from vitrify.backends.vela.estimating import estimate, npu_seconds
-from vitrify.backends.vela.layers import layers_of, lives_of, totals_of
 from vitrify.backends.vela.faults import known_faults
+from vitrify.backends.vela.layers import layers_of, lives_of, totals_of
 from vitrify.backends.vela.messages import read_messages
 from vitrify.backends.vela.placing import Placed, place_nodes
 from vitrify.backends.vela.traps import traps

@@ -66,7 +66,7 @@ def read_side(source: Path | Model, options: ConvertOptions, reporter: Reporter)
             found.side.file = str(source)
             return found
         model, _ = float_model(file, options, reporter)
-        return Read(model, describe(model, str(source), "onnx"), _source_entries(file), list(told))
+        return Read(model, describe(model, str(source), "onnx"), source_entries(file), list(told))
 
 
 def _read_tflite(path: Path, reporter: Reporter) -> Read:
@@ -85,7 +85,7 @@ def _read_tflite(path: Path, reporter: Reporter) -> Read:
     return Read(model, describe(model, str(path), "tflite"))
 
 
-def _source_entries(path: Path) -> list[SourceEntry]:
+def source_entries(path: Path) -> list[SourceEntry]:
     """The nodes of an ONNX file; those of its functions and subgraphs are in the nodes that hold them."""
     from vitrify.importers.onnx.reading.reader import read
 

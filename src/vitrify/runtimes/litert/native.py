@@ -202,22 +202,21 @@ def _agree(seconds: Sequence[float]) -> bool:
     return bool(quarter < low * _ALIKE)
 
 
-def addresses(path: str, threads: int) -> dict[int, tuple[int, int]]:
-    """Return where LiteRT's own kernels keep each tensor: index -> address and bytes; tensors without a place are left
-    out."""
+def addresses(path: str, threads: int) -> list[tuple[str, int, int]]:
+    """Return where LiteRT's own kernels keep each tensor that has a place: its name, address and bytes."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     interpreter = Interpreter(model_path=path, num_threads=threads,
                               experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
     interpreter.allocate_tensors()
-    found = {}
+    found = []
     for details in interpreter.get_tensor_details():
         try:
             view = interpreter.tensor(details["index"])()
         except (ValueError, RuntimeError):
             continue
         if isinstance(view, np.ndarray) and view.nbytes:
-            found[int(details["index"])] = (int(view.__array_interface__["data"][0]), int(view.nbytes))
+            found.append((str(details["name"]), int(view.__array_interface__["data"][0]), int(view.nbytes)))
     return found
 
 

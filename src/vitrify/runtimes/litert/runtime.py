@@ -117,6 +117,17 @@ class LiteRT(Closing):
         outputs = self.invoke_raw(self._arrays(inputs))
         return to_source_outputs(self._interface, outputs, self._details.outputs)
 
+    def run_many(self, inputs: Mapping[str, Array]) -> tuple[dict[str, Array], float]:
+        """Run stacks [n, ...] of the source model's inputs in one call; seconds are those of the interpreter."""
+        from vitrify.data.stacks import to_file_stacks, to_source_stacks
+
+        wrong = beyond(self._limits, inputs) if self._limits else []
+        if wrong:
+            raise DataError(wrong)
+        stacks = to_file_stacks(self._interface, inputs, self._details.inputs)
+        outputs, seconds = self._call("invoke_many", self._spec(False), stacks, self.keep_state)
+        return to_source_stacks(self._interface, outputs, self._details.outputs), seconds
+
     def _arrays(self, inputs: Mapping[str, Array]) -> list[Array]:
         """The file's input tensors.
 
@@ -133,6 +144,10 @@ class LiteRT(Closing):
         spec = self._spec(False)
         found: list[Array] = self._call("invoke", spec, list(arrays), None, self.keep_state)
         return found
+
+    def named_inputs(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the file's own input tensors for the source model's inputs, by the names of the file's tensors."""
+        return {d["name"]: array for d, array in zip(self._details.inputs, self._arrays(inputs), strict=True)}
 
     def trace_raw(self, arrays: Sequence[Array], tensors: Sequence[str]) -> dict[str, Array]:
         """Run on the file's own input tensors, and give the named tensors as the file holds them.

@@ -150,6 +150,24 @@ def invoke(spec: Spec, arrays: Sequence[Array], wanted: Sequence[int] | None = N
     return [opened.read(index) for index in indices]
 
 
+def invoke_many(spec: Spec, stacks: Sequence[Array], keep_state: bool = False) -> tuple[list[Array], float]:
+    """Run each row of the stacks; return stacks of the outputs, and the seconds inside the interpreter."""
+    opened = session(spec)
+    count = len(stacks[0])
+    outputs = [np.empty((count, *d["shape"]), d["dtype"]) for d in opened.outputs]
+    indices = [d["index"] for d in opened.outputs]
+    seconds = 0.0
+    for number in range(count):
+        start = time.perf_counter()
+        if not keep_state:
+            opened.reset()
+        opened.invoke([stack[number] for stack in stacks])
+        for index, output in zip(indices, outputs, strict=True):
+            output[number] = opened.interpreter.get_tensor(index)
+        seconds += time.perf_counter() - start
+    return outputs, seconds
+
+
 def timings(spec: Spec, arrays: Sequence[Array], runs: int, warmup: int) -> list[float]:
     """Return the seconds of each of ``runs`` runs."""
     opened = session(spec)

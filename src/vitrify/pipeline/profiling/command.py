@@ -1,0 +1,52 @@
+"""The whole of `profile`: one model profiled, or two compared, judged by gates, and written for other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from vitrify.core.errors import UsageError
+from vitrify.core.progress import Reporter, Silent
+from vitrify.pipeline.options import ConvertOptions, DataOptions
+from vitrify.pipeline.profiling.profile import ProfileOptions, profile_model
+from vitrify.results import ProfileResult
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked besides the profile: a comparison, gates, files; and whether options contradict each other."""
+
+    host: bool = False
+    xnnpack: bool = False
+    no_xnnpack: bool = False
+    compare: Path | None = None
+    fail_if: tuple[str, ...] = ()
+    exports: Mapping[str, Path | None] = {}
+
+    def check(self, options: ProfileOptions, data: DataOptions) -> None:
+        """Refuse what contradicts itself.
+
+        Raises:
+            UsageError: it does.
+        """
+        pairs = (("--host", self.host, f"--target {options.target}", bool(options.target)),
+                 ("--xnnpack", self.xnnpack, "--no-xnnpack", self.no_xnnpack),
+                 ("--data", data.path is not None, "--random-inputs", data.random))
+        for one, first, other, second in pairs:
+            if first and second:
+                raise UsageError.of("call.invalid", f"{one} and {other} contradict each other", where=f"{one}, {other}",
+                                    help="give one of them; a measurement and an estimate are two profiles"
+                                    if one == "--host" else "give one of them")
+
+
+def profile_file(source: Path, options: ProfileOptions, asked: Asked, data: DataOptions, conversion: ConvertOptions,
+                 reporter: Reporter | None = None) -> ProfileResult:
+    """Profile ``source`` and do what else is asked.
+
+    Raises:
+        VitrifyError: a model cannot be read, or the call makes no sense.
+    """
+    shown = reporter or Silent()
+    asked.check(options, data)
+    return profile_model(source, options, data, conversion, shown).result

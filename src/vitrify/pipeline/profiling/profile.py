@@ -1,0 +1,228 @@
+"""Profiles one model: makes its forms, measures or estimates, and puts the answer together."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import structs
+
+from vitrify.core.errors import UsageError, VitrifyError
+from vitrify.core.files import temporary_folder
+from vitrify.core.findings import Finding, Severity
+from vitrify.core.progress import Reporter, Silent
+from vitrify.pipeline.exchange import exchanged
+from vitrify.pipeline.files import existing, rename
+from vitrify.pipeline.options import ConvertOptions, DataOptions
+from vitrify.pipeline.profiling.forms import Form, Forms, make_forms
+from vitrify.pipeline.profiling.values import values_for
+from vitrify.pipeline.rows import coverage_row, estimate_row, placement_row
+from vitrify.pipeline.steps import kind_of, step
+from vitrify.profile.host import HostOptions, profile_host
+from vitrify.profile.mapping import map_forms
+from vitrify.profile.memory import measure_arena, plan
+from vitrify.profile.sizes import describe
+from vitrify.results import ProfileResult
+from vitrify.results.profiling import MeasuredRow, MeasuredRun
+
+if TYPE_CHECKING:
+    from vitrify.ir import Graph
+    from vitrify.targets import Target
+
+
+class ProfileOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of a profile: on this machine or on ``target``, and how it is run. ``modes``: each memory mode of
+    the target is tried. ``forms``: on this machine, a float model is measured in integers too."""
+
+    target: str = ""
+    xnnpack: bool = True
+    threads: int = 1
+    runs: int | None = None
+    warmup: int = 5
+    modes: bool = False
+    integers: bool = False
+
+    def check(self) -> None:
+        """Refuse figures that make no sense.
+
+        Raises:
+            UsageError: there is one.
+        """
+        for name, value, least in (("--runs", self.runs, 1), ("--warmup", self.warmup, 0),
+                                   ("--threads", self.threads, 1)):
+            if value is not None and not least <= value <= MOST[name]:
+                raise UsageError.of("call.invalid", f"{name} {value} is not between {least} and {MOST[name]}",
+                                    where=name)
+
+
+MOST = {"--runs": 100_000, "--warmup": 10_000, "--threads": 256}
+
+
+@dataclass
+class Profiled:
+    """An answer, and the graph that it is about, None where it comes from a file of figures."""
+
+    result: ProfileResult
+    graph: Graph | None = None
+
+
+def profile_model(source: Path, options: ProfileOptions, data: DataOptions, conversion: ConvertOptions,
+                  reporter: Reporter | None = None) -> Profiled:
+    """Profile ``source``.
+
+    Raises:
+        VitrifyError: it is no model, or cannot be imported; what cannot be run is told in findings.
+    """
+    from vitrify.targets import base as targets
+
+    shown = reporter or Silent()
+    options.check()
+    chip = targets.load(options.target) if options.target else None
+    existing(source)
+    data.check()
+    with ExitStack() as stack:
+        file, told = stack.enter_context(exchanged(source, conversion, shown))
+        folder = Path(stack.enter_context(temporary_folder()))
+        forms = make_forms(file, folder, data, conversion, shown, integers=chip is not None or options.integers)
+        found = _on_host(forms, options, data, shown) if chip is None else _on_chip(forms, chip, options, shown)
+        result = found.result
+        result.findings = [*told, *forms.findings, *result.findings]
+        for between in (forms.profiled.path, file):
+            result.findings = [rename(finding, between, source) for finding in result.findings]
+        if forms.profiled.path == file:
+            result.bytes = file.stat().st_size
+    result.model = str(source)
+    result.ok = all(finding.severity is not Severity.ERROR for finding in result.findings)
+    return found
+
+
+def _answer(form: Form, forms: Forms) -> ProfileResult:
+    return ProfileResult(form=form.made, kind=kind_of(form.model), nodes=len(form.model.main),
+                         bytes=form.path.stat().st_size)
+
+
+def _on_host(forms: Forms, options: ProfileOptions, data: DataOptions, shown: Reporter) -> Profiled:
+    form = forms.profiled
+    graph = form.model.main
+    result = _answer(form, forms)
+    result.basis = "measured"
+    result.memory = plan(graph)
+    how = HostOptions(options.xnnpack, options.threads, options.runs, options.warmup)
+    with step(shown, "measure") as note:
+        try:
+            values = values_for(form.path, data)
+            found = profile_host(form.path, graph, values.arrays, how, shown)
+        except VitrifyError as error:
+            result.operators = list(_unmeasured(graph))
+            result.source = "nothing was measured"
+            result.findings += _not_run(error)
+            note.text = "it does not run here"
+            _map(result, forms)
+            return Profiled(result, graph)
+        found.run.inputs = values.words
+        note.text = f"{found.run.whole.quiet_ms:.3g} ms"
+    with step(shown, "memory") as note:
+        measure_arena(form.path, result.memory)
+        result.memory.reserve_bytes = result.memory.arena_bytes or None
+        result.memory.reserve_why = "what LiteRT's own kernels take on this machine; weights and the interpreter's " \
+                                    "own data come on top"
+        note.text = f"{result.memory.arena_bytes:,} bytes"
+    result.operators, result.overhead, result.measurement = list(found.rows), found.overhead, found.run
+    result.total_ms = found.run.whole.quiet_ms
+    result.source = _measured_by(found.run)
+    result.findings += [*values.findings, *found.findings, *_unsteady(found.run)]
+    _map(result, forms)
+    return Profiled(result, graph)
+
+
+def _measured_by(run: MeasuredRun) -> str:
+    return f"measured on this machine ({run.processor}): {run.runtime}, {run.kernels} kernels, {run.threads} " \
+           f"thread{'s' * (run.threads > 1)}, {run.inputs}"
+
+
+def _unmeasured(graph: Graph) -> list[MeasuredRow]:
+    rows = []
+    for index, node in enumerate(graph):
+        row = MeasuredRow(index=index, node=node.name, operator=node.op.kind, placement="cpu")
+        describe(row, node)
+        rows.append(row)
+    return rows
+
+
+def _not_run(error: VitrifyError) -> list[Finding]:
+    return [structs.replace(first, severity=Severity.ERROR, help=first.help or
+                            "sizes and lifetimes are shown; --target NAME estimates the time on a chip")
+            for first in error.findings]
+
+
+UNSTEADY = 1.3
+"""Where nine of ten runs take up to this many times the quiet ones, something else is at work."""
+
+
+def _unsteady(run: MeasuredRun) -> list[Finding]:
+    whole = run.whole
+    if not whole.quiet_ms or whole.p90_ms < whole.quiet_ms * UNSTEADY:
+        return []
+    return [Finding(code="profile.unsteady", severity=Severity.WARNING,
+                    headline=f"the runs differ: {whole.quiet_ms:.3g} ms in the quietest quarter, {whole.p90_ms:.3g} ms "
+                             "in the slowest tenth",
+                    why="something else works on this machine, or its clock changes",
+                    help="figures are those of the quietest quarter of runs; more of them (--runs) or an idle machine "
+                         "make them steadier")]
+
+
+def _on_chip(forms: Forms, chip: Target, options: ProfileOptions, shown: Reporter) -> Profiled:
+    from vitrify.pipeline.checking.judging import compiler_of, judge_model
+    from vitrify.profile import chip as chips
+
+    form = forms.profiled
+    graph = form.model.main
+    result = _answer(form, forms)
+    result.basis, result.target = "estimated", chip.name
+    near = chip.known("cache_bytes")
+    result.memory = plan(graph, None if near is None else int(near))
+    result.roofline = chips.roofline(chip)
+    driver = compiler_of(chip)
+    compiled = None
+    if driver is not None:
+        with step(shown, "compile") as note:
+            try:
+                compiled = driver.check(form.path, chip)
+                note.text = str(compiled.placement)
+            except VitrifyError as error:
+                result.findings += [structs.replace(f, severity=Severity.ERROR) for f in error.findings]
+                note.text = "refused"
+    if compiled is not None and len(compiled.operators) == len(graph):
+        found = chips.of_compiled(graph, compiled, chip)
+        chips.compiled_memory(result.memory, compiled, chip)
+        placement, estimate = compiled.placement, compiled.estimate
+        result.findings += compiled.findings
+        result.compiler = compiled.maker
+    else:
+        judged = judge_model(form.model, chip)
+        placement, estimate = judged.placement, judged.estimate
+        found = chips.of_estimate(graph, placement, estimate, chip)
+        result.findings += judged.findings
+    result.operators, result.overhead, result.cycles = list(found.rows), found.rest, found.cycles
+    result.coverage = coverage_row(placement.coverage)
+    rows = placement_row(placement)
+    result.partitions, result.verdicts = rows.partitions, [v for v in rows.verdicts if v.placement == "cpu"]
+    result.estimate = estimate_row(estimate) if estimate is not None else None
+    result.total_ms = None if estimate is None else estimate.latency_ms
+    result.source = f"estimated for {chip.title}: " + (estimate.source if estimate else "its facts allow no time")
+    if estimate is None:
+        result.findings.append(Finding(
+            code="profile.no-estimate", severity=Severity.WARNING, where=chip.name,
+            headline=f"nothing estimates the time on {chip.title}'s NPU",
+            why="no compiler of it is installed, and its published figures do not carry a model of our own"))
+    _map(result, forms)
+    return Profiled(result, graph)
+
+
+def _map(result: ProfileResult, forms: Forms) -> None:
+    floating = forms.floating.model.main if forms.floating else None
+    integers = forms.integers.model.main if forms.integers else None
+    result.mapping = map_forms(forms.sources, floating, integers, result.operators, result.partitions)
