@@ -36,7 +36,7 @@ def extreme(kind: type[ops.Operator], shape: Shape, axes: tuple[int, ...], keep:
 def place(shape: Shape, wide: bool = False) -> Draw:
     def draw(pen: Pen) -> Tensor:
         kind = DType.INT64 if wide else DType.INT32
-        return pen.op(ops.ArgMax(output_type=int(kind)), [pen.x(*shape), pen.table(len(shape) - 1)], dtype=kind)
+        return pen.op(ops.ArgMax(output_type=4 if wide else 2), [pen.x(*shape), pen.table(len(shape) - 1)], dtype=kind)
     return draw
 
 

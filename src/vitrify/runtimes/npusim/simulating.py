@@ -51,7 +51,7 @@ class Simulator:
     def _npu(self, number: int, step: NpuStep, values: dict[int, Array], arena: Array, fast: Array,
              watch: StepWatch | None) -> None:
         for placed in step.inputs:
-            raw = np.ascontiguousarray(values[placed.tensor]).view(np.uint8).reshape(-1)
+            raw = np.ascontiguousarray(self._given(values, placed.tensor)).view(np.uint8).reshape(-1)
             _bounded(arena, placed, raw.size)[:] = raw
         machine = Machine(step.accelerator, step.constants, arena, fast)
         machine.run(step.commands, None if watch is None else lambda done: watch(number, done))
@@ -62,6 +62,15 @@ class Simulator:
         self.counts.update(machine.counts)
         self.read_bytes.update(machine.memory.read_bytes)
         self.written_bytes.update(machine.memory.written_bytes)
+
+    def _given(self, values: Mapping[int, Array], tensor: int) -> Array:
+        """A value that exists, or the first one of a state: zero in its own scale, as TFLite resets variables."""
+        record = self.program.tensors[tensor]
+        if tensor in values or not record.is_variable:
+            return values[tensor]
+        zero = None if record.quantization is None else record.quantization.zero_point
+        return np.full(self.program.shape(tensor), 0 if zero is None or not len(zero) else int(zero[0]),
+                       self.program.dtype(tensor))
 
     def _runtime(self, number: int, step: CpuStep) -> Any:
         if number not in self._cpu:

@@ -94,7 +94,7 @@ def _depthwise(x: Values, weights: Values, over: Window) -> Values:
 def _coefficients(depthwise: bool, registers: Registers, memory: Memory, over: Window, bits: int, inputs: int,
                   accelerator: Accelerator) -> tuple[Coefficients, list[Touch]]:
     touched, streams, scales = [], [], []
-    for core in ("", "1")[:accelerator.cores]:
+    for core in ("", "1")[:min(accelerator.cores, over.output[2])]:     # of one output the second core has no part
         data, touch = _part(registers, memory, f"WEIGHT{core}", "WEIGHT_REGION")
         streams.append(data)
         touched.append(touch)

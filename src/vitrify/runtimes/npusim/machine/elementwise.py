@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vitrify.core.errors import ModelError
 from vitrify.runtimes.npusim.machine.features import FeatureMap, feature_map
 from vitrify.runtimes.npusim.machine.memory import Memory, Touch
 from vitrify.runtimes.npusim.machine.numerics import Values, leading_zeros, rescale, wrap32
@@ -72,6 +73,9 @@ def _operand_scales(a: Values, b: Values, first: FeatureMap, registers: Register
         return a, b
     if which == 0:
         return a * (scale_a & 0xFFFF), b * scale_b
+    if registers.field("IFM_PRECISION", "rounding") != Rounding.TFL:
+        raise ModelError.of("npusim.not-modelled", "a scaled operand that is not rounded as TFLite does",
+                            why="no compiler was seen to ask for it")
     room = _HEADROOM[first.bits]
     if which == 1:
         return rescale(a << room, scale_a, shift_a + room, Rounding.TFL), b << room - 1

@@ -33,7 +33,6 @@ class Layout(NamedTuple):
     stride_x: int
     stride_c: int
     bricks: bool
-    three_by_one: bool
     size: int
     shape: tuple[int, int, int]
 
@@ -100,8 +99,7 @@ def feature_map(registers: Registers, prefix: Prefix, shape: tuple[int, int, int
         (bases[0], bases[1], bases[2], bases[3]), registers[f"{prefix}_HEIGHT0_M1"] + 1,
         registers[f"{prefix}_HEIGHT1_M1"] + 1, registers[f"{prefix}_WIDTH0_M1"] + 1, registers[f"{prefix}_STRIDE_Y"],
         registers[f"{prefix}_STRIDE_X"], registers[f"{prefix}_STRIDE_C"],
-        bool(registers.field(precision, "layout")),
-        prefix != "OFM" and bool(registers.field(precision, "tiles")), bits // 8, shape)
+        bool(registers.field(precision, "layout")), bits // 8, shape)
     return FeatureMap(prefix, registers[f"{prefix}_REGION"], bits, bool(registers.field(precision, "signed")),
                       registers[f"{prefix}_ZERO_POINT"], layout)
 
@@ -131,11 +129,6 @@ def _plan(at: Values, size: int) -> Plan:
 
 def _tiles(layout: Layout, y: Values, x: Values) -> tuple[Values, Values, Values]:
     """The tile of each value, and its row and column within."""
-    if layout.three_by_one:       # three rows of tiles; both heights count from the top
-        below, last = y >= layout.height0, y >= layout.height1
-        tile = np.where(last, 2, np.where(below, 1, 0)) + 0 * x
-        row = y - np.where(last, layout.height1, np.where(below, layout.height0, 0)) + 0 * x
-        return tile, row, x + 0 * y
     right = x >= layout.width0
     low = np.where(right, y >= layout.height1, y >= layout.height0)
     row = y - np.where(low, np.where(right, layout.height1, layout.height0), 0)

@@ -31,6 +31,9 @@ def pooling(mode: int, registers: Registers, memory: Memory) -> tuple[Values, li
     touched = [source.touch(writes=False)]
     scaled = bool(registers.field("OFM_PRECISION", "global_scale"))
     scale, shift = registers.scaling("OFM_SCALE") if scaled else (1, 0)
+    if largest and (scale, shift) != (1, 0):
+        raise ModelError.of("npusim.not-modelled", f"a max pool with the scale {(scale, shift)}",
+                            why="compilers disagree on what it means: only Vela 4.5's Regor was seen to make one")
     if mode == Pooling.AVERAGE and over.padded:
         return _average(total, over, (scale, shift)), touched
     return rescale(total, scale, shift, registers.field("OFM_PRECISION", "rounding")) if scaled else total, touched

@@ -117,7 +117,7 @@ def _feature_map(zero_point: int, prefix: str, width: int, region: int) -> None:
 
 def _input_precision(code: int, name: str) -> None:
     _add(code, name, *_PRECISIONS, Field("size", 2, 2, allowed=_SIZES), Field("scaled", 8, 2, allowed=_SIZES),
-         Field("tiles", 14, 2, allowed=frozenset({0, 1})))
+         Field("rounding", 14, 2, allowed=frozenset({0, 1, 2})))
 
 
 def _addresses(first: int, prefix: str) -> None:
