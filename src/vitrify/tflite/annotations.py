@@ -6,7 +6,7 @@ has dropped or reordered parts of the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -54,25 +54,30 @@ class _Texts:
         return self.numbers.setdefault(text, len(self.numbers))
 
 
-def entries(model: Model) -> dict[str, bytes]:
-    """Return our metadata entries for ``model``; an entry that would say nothing new is left out."""
+def entries(model: Model, kept: Container[str] | None = None) -> dict[str, bytes]:
+    """Return our metadata entries for ``model``; an entry that would say nothing new is left out.
+
+    ``kept``: names of the tensors that origins are told of, None for all.
+    """
     found = {}
     if model.interface is not None:
         found[INTERFACE] = msgspec.json.encode(model.interface)
     texts = _Texts()
-    graphs = [_graph_notes(graph, texts) for graph in model.graphs]
+    graphs = [_graph_notes(graph, texts, kept) for graph in model.graphs]
     if any(g.nodes or g.tensors for g in graphs):
         found[ORIGINS] = msgspec.json.encode(_Notes(1, list(texts.numbers), graphs))
     return found
 
 
-def _graph_notes(graph: Graph, texts: _Texts) -> _GraphNotes:
+def _graph_notes(graph: Graph, texts: _Texts, kept: Container[str] | None) -> _GraphNotes:
     notes = _GraphNotes({}, {})
     for tensor in graph.tensors():
+        if kept is not None and tensor.name not in kept:
+            continue
         plain = tensor.origin == Origin.of(tensor.name)
         notes.tensors.setdefault(tensor.name, []).append(None if plain else _note(tensor.origin, texts))
     for node in graph:
-        if node.outputs:
+        if node.outputs and (kept is None or node.output.name in kept):
             name = node.output.name
             plain = node.name == name and node.origin == Origin.of(name, node.op.kind)
             note = None if plain else _note(node.origin, texts, node)

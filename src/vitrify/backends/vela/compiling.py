@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from vitrify.backends.vela import findings as said
+from vitrify.backends.vela.annotating import annotate
 from vitrify.backends.vela.compiled import npu_graphs
 from vitrify.backends.vela.describing import Compiled, Left, describe
 from vitrify.backends.vela.settings import CONFIG, MODEL, OUTPUT, Optimise, arguments, configuration, system_name
@@ -81,6 +82,9 @@ def _compile(path: Path, target: Target | str, keep: Callable[[Path], None] | No
             if keep is not None:
                 raise TargetError(answer.findings)
         if keep is not None:
+            annotate(left.model, model, left.database, answer.maker, chip.name)
+            memory = msgspec.structs.replace(answer.memory, flash_bytes=left.model.stat().st_size)
+            answer = msgspec.structs.replace(answer, memory=memory)
             keep(left.model)
     return msgspec.structs.replace(answer, output=output, seconds=time.monotonic() - started)
 

@@ -5,8 +5,9 @@ Read below the graph: several NPU operators may write parts of one tensor, which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from vitrify.tflite.encoding import Encoder
 from vitrify.tflite.operators import name_of
 from vitrify.tflite.reading import IDENTIFIER
 from vitrify.tflite.schema import Record
+from vitrify.tflite.streams import metadata_of
 
 NPU_OPERATOR = "ethos-u"
 _PLAN = "OfflineMemoryAllocation"
@@ -61,12 +63,14 @@ Step = NpuStep | CpuStep
 
 
 class Program(NamedTuple):
-    """The steps in running order, and the records of the file's tensors."""
+    """The steps in running order, the records of the file's tensors, and what the file says of itself."""
 
     steps: tuple[Step, ...]
     tensors: Sequence[Record]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    metadata: Mapping[str, bytes] = MappingProxyType({})
+    where: str = ""
 
     @property
     def npu(self) -> tuple[NpuStep, ...]:
@@ -117,7 +121,7 @@ class _Reader:
                 start = index + 1
         steps += self._cpu(operators, start, len(operators))
         return Program(tuple(steps), self.tensors, tuple(self._places(self.graph.inputs)),
-                       tuple(self._places(self.graph.outputs)))
+                       tuple(self._places(self.graph.outputs)), metadata_of(self.root), self.where)
 
     def _kind(self, operator: Record) -> str:
         codes = self.root.operator_codes or ()
