@@ -19,17 +19,20 @@ from vitrify.cli.compile import compile
 from vitrify.cli.convert import convert
 from vitrify.cli.diff import diff
 from vitrify.cli.doctor import doctor
+from vitrify.cli.eval import eval
 from vitrify.cli.explain import explain
 from vitrify.cli.inspect import inspect
 from vitrify.cli.profile import profile
 from vitrify.cli.quantize import quantize
 from vitrify.cli.recipes import recipes
+from vitrify.cli.run import run
 from vitrify.cli.sweep import sweep
 from vitrify.cli.targets import targets
 from vitrify.cli.verify import verify
 
 COMMANDS: dict[str, Command] = {command.__name__: command for command in (
-    build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify, diff, doctor, profile)}
+    build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify, diff, run, eval, doctor,
+    profile)}
 
 STATUSES = ("exit status:", "  0         all is well", "  1         the model, the data or the check is not good",
             "  2         the call is wrong, or a file cannot be read or written", "  130       interrupted")

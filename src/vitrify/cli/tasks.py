@@ -23,10 +23,11 @@ class Kernels(Enum):
 
 TaskOption = Annotated[str, Option(
     "--task", metavar="TASK", help="What the model is for (default: told by its outputs and metadata): classification, "
-    "detection, instances, segmentation, pose, oriented, text, reading, landmarks, depth, saliency, enlarging, keywords, "
-    "speech, embedding.")]
+    "detection, instances, segmentation, pose, oriented, text, reading, landmarks, depth, saliency, enlarging, "
+    "keywords, speech, embedding.")]
 DecoderOption = Annotated[str, Option(
-    "--decoder", metavar="NAME", help="The form of its outputs, such as yolov8 or yolox (default: told by their shapes).")]
+    "--decoder", metavar="NAME", help="The form of its outputs, such as yolov8 or yolox (default: told by their "
+                                       "shapes).")]
 NamesOption = Annotated[Path | None, Option(
     "--names", metavar="FILE", help="A text file with the name of a class in each line (default: the model's own).")]
 ScoreOption = Annotated[float | None, Option("--score", metavar="S", min=0.0, help="The least score that counts.")]

@@ -77,7 +77,7 @@ class NpzSource:
         self._members: dict[str, str] = {}
         self._fits: dict[str, Fit] = {}
         self.taken: tuple[str, str] | None = None
-        self._streams: dict[str, tuple[int, _Member]] = {}
+        self._streams: dict[str, tuple[int, Member]] = {}
         try:
             with zipfile.ZipFile(path) as archive:
                 self._count = self._inspect(archive)
@@ -96,7 +96,7 @@ class NpzSource:
                                         f"has no array '{binding.name}'; it has {listed}"))
                 continue
             self._members[binding.name] = names[key]
-            member = _Member(archive, names[key])
+            member = Member(archive, names[key])
             fitted = fit(self._path, binding, member.shape, member.dtype, self._preprocess)
             if isinstance(fitted, Finding):
                 problems.append(fitted)
@@ -132,14 +132,14 @@ class NpzSource:
     def _read(self, binding: InputBinding, index: int) -> Array:
         position, member = self._streams.get(binding.name, (index + 1, None))
         if member is None or position > index:
-            position, member = 0, _Member(zipfile.ZipFile(self._path), self._members[binding.name])
+            position, member = 0, Member(zipfile.ZipFile(self._path), self._members[binding.name])
         elements = self._fits[binding.name].elements
         member.skip((index - position) * elements)
         self._streams[binding.name] = index + 1, member
         return member.read(elements)
 
 
-class _Member:
+class Member:
     """An array inside a .npz archive, read forward."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
@@ -153,9 +153,11 @@ class _Member:
             raise ValueError(f"'{name}' is stored column by column; save it with numpy.ascontiguousarray")
 
     def skip(self, elements: int) -> None:
+        """Pass over values."""
         self._stream.seek(elements * self.dtype.itemsize, 1)
 
     def read(self, elements: int) -> Array:
+        """Read the next values."""
         wanted = elements * self.dtype.itemsize
         data = self._stream.read(wanted)
         if len(data) != wanted:

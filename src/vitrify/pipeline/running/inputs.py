@@ -133,7 +133,8 @@ def frames_of(path: Path) -> Iterator[Any]:
                             help="pip install 'vitrify[video]', or give a folder of the frames as pictures") from error
     try:
         with av.open(str(path)) as container:
-            for frame in container.decode(video=0):
+            decoded: Any = container.decode(video=0)
+            for frame in decoded:
                 yield frame.to_image()
     except (av.FFmpegError, IndexError) as error:
         raise DataError.of("data.unreadable", f"cannot read {path.name}: {error}", where=str(path)) from error

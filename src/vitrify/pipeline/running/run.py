@@ -16,7 +16,8 @@ from vitrify.core.progress import Reporter, Silent
 from vitrify.core.words import counted
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
-from vitrify.pipeline.running.inputs import SOUNDS, VIDEOS, Item, items_of
+from vitrify.data.reading import SOUNDS
+from vitrify.pipeline.running.inputs import VIDEOS, Item, items_of
 from vitrify.pipeline.running.model import TaskModel, TaskOptions, opened
 from vitrify.pipeline.steps import step
 from vitrify.results import FoundRow, RunResult, TaskFacts

@@ -154,7 +154,7 @@ def invoke_many(spec: Spec, stacks: Sequence[Array], keep_state: bool = False) -
     """Run each row of the stacks; return stacks of the outputs, and the seconds inside the interpreter."""
     opened = session(spec)
     count = len(stacks[0])
-    outputs = [np.empty((count, *d["shape"]), d["dtype"]) for d in opened.outputs]
+    rows: list[list[Array]] = [[] for _ in opened.outputs]
     indices = [d["index"] for d in opened.outputs]
     seconds = 0.0
     for number in range(count):
@@ -162,10 +162,10 @@ def invoke_many(spec: Spec, stacks: Sequence[Array], keep_state: bool = False) -
         if not keep_state:
             opened.reset()
         opened.invoke([stack[number] for stack in stacks])
-        for index, output in zip(indices, outputs, strict=True):
-            output[number] = opened.interpreter.get_tensor(index)
+        for index, row in zip(indices, rows, strict=True):
+            row.append(opened.interpreter.get_tensor(index))
         seconds += time.perf_counter() - start
-    return outputs, seconds
+    return [np.stack(row) for row in rows], seconds
 
 
 def timings(spec: Spec, arrays: Sequence[Array], runs: int, warmup: int) -> list[float]:

@@ -1,0 +1,1 @@
+"""`eval`: forms of a model scored on one set of samples."""
