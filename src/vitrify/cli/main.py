@@ -25,6 +25,7 @@ from vitrify.cli.inspect import inspect
 from vitrify.cli.profile import profile
 from vitrify.cli.quantize import quantize
 from vitrify.cli.recipes import recipes
+from vitrify.cli.reduce import reduce
 from vitrify.cli.run import run
 from vitrify.cli.sweep import sweep
 from vitrify.cli.targets import targets
@@ -32,7 +33,7 @@ from vitrify.cli.verify import verify
 
 COMMANDS: dict[str, Command] = {command.__name__: command for command in (
     build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify, diff, run, eval, doctor,
-    profile)}
+    profile, reduce)}
 
 STATUSES = ("exit status:", "  0         all is well", "  1         the model, the data or the check is not good",
             "  2         the call is wrong, or a file cannot be read or written", "  130       interrupted")

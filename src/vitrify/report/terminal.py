@@ -20,10 +20,12 @@ from vitrify.report.diff_text import show_diff
 from vitrify.report.doctor_text import show_doctor
 from vitrify.report.explain_text import show_explanation, show_targets
 from vitrify.report.profile_text import show_profile
+from vitrify.report.reduce_text import show_bisection, show_reduction
 from vitrify.report.search_text import show_search
 from vitrify.report.sweep_text import show_sweep
 from vitrify.report.task_text import show_eval, show_run
 from vitrify.results import (
+    BisectResult,
     BuildResult,
     CalibrationFacts,
     CheckResult,
@@ -41,6 +43,7 @@ from vitrify.results import (
     QuantizationRow,
     QuantizeResult,
     RecipesResult,
+    ReduceResult,
     Result,
     RunResult,
     SweepResult,
@@ -345,5 +348,7 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     ProfileResult: show_profile,
     RunResult: show_run,
     EvalResult: show_eval,
+    ReduceResult: show_reduction,
+    BisectResult: show_bisection,
 }
 """How each answer is shown."""

@@ -7,6 +7,7 @@ renamed or removed only with a new version.
 from vitrify.results.analysis import AnalysisRow, DistributionRow, FigureRow, OperatorRow
 from vitrify.results.commands import (
     RESULTS,
+    BisectResult,
     BuildResult,
     CheckResult,
     CompileResult,
@@ -21,6 +22,7 @@ from vitrify.results.commands import (
     QuantizeResult,
     RecipeRow,
     RecipesResult,
+    ReduceResult,
     Result,
     RunResult,
     SweepResult,
@@ -31,6 +33,7 @@ from vitrify.results.diffing import ChangeRow, DiffSide, EndRow, NodeRow, Source
 from vitrify.results.doctoring import BoardRow, PartRow, ServedRow
 from vitrify.results.explained import ExplanationRow, FactRow, TargetRow
 from vitrify.results.record import Artifact, BindingRow, ModelFacts, PictureRow, RunRecord, ScoreRow
+from vitrify.results.reducing import BisectRow, ReduceStep
 from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
@@ -65,6 +68,8 @@ __all__ = [
     "AnalysisRow",
     "Artifact",
     "BindingRow",
+    "BisectResult",
+    "BisectRow",
     "BoardRow",
     "BuildResult",
     "CalibrationFacts",
@@ -111,6 +116,8 @@ __all__ = [
     "QuantizeResult",
     "RecipeRow",
     "RecipesResult",
+    "ReduceResult",
+    "ReduceStep",
     "Result",
     "RuleRow",
     "RunRecord",

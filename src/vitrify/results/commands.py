@@ -26,6 +26,7 @@ from vitrify.results.profiling import (
     OverheadRow,
     RooflineRow,
 )
+from vitrify.results.reducing import BisectRow, ReduceStep
 from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
@@ -361,6 +362,51 @@ class ProfileResult(Result):
     exports: dict[str, str] = {}
 
 
+class ReduceResult(Result):
+    """The smallest model found that still fails, and how to repeat it.
+
+    ``reason`` is what fails, ``operators`` are those left. ``kept_weights`` name constants that still hold the user's
+    values, ``kept_inputs`` says so of the inputs; ``names`` says what names the inputs left had. ``finished``: nothing
+    more could be left out. ``confirmed``: the written files failed once more, in a fresh folder.
+    """
+
+    model: str = ""
+    output: str = ""
+    file: str = ""
+    reason: str = ""
+    code: str = ""
+    repeat: str = ""
+    operators: list[str] = []
+    names: dict[str, str] = {}
+    nodes_before: int = 0
+    nodes_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    kept_weights: list[str] = []
+    kept_inputs: bool = False
+    steps: list[ReduceStep] = []
+    tries: int = 0
+    reused: int = 0
+    finished: bool = True
+    confirmed: bool = False
+    seconds: float = 0.0
+
+
+class BisectResult(Result):
+    """What brings the error of a model: passes, operators. ``float_db`` and ``integer_db`` are the SQNR of the worst
+    output after all passes and after quantization, ``least_db`` is what was asked for; null is no error at all."""
+
+    model: str = ""
+    float_db: float | None = None
+    integer_db: float | None = None
+    least_db: float = 0.0
+    output: str = ""
+    culprits: list[BisectRow] = []
+    samples: int = 0
+    runs: int = 0
+    seconds: float = 0.0
+
+
 RESULTS: dict[str, type[Result]] = {
     "inspect": InspectResult,
     "convert": ConvertResult,
@@ -377,5 +423,7 @@ RESULTS: dict[str, type[Result]] = {
     "doctor": DoctorResult,
     "run": RunResult,
     "eval": EvalResult,
+    "reduce": ReduceResult,
+    "bisect": BisectResult,
 }
 """The answer of each command."""
