@@ -6,7 +6,7 @@ BIN := .venv/bin
 # PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
 TORCH ?= yes
 
-.PHONY: demo test test-tf test-all lint types docs bench bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu zoo-neutron zoo-search zoo-sim fuzz lock clean
+.PHONY: demo test test-tf test-all lint types docs bench bench-latency bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu zoo-neutron zoo-search zoo-sim fuzz lock clean
 
 .venv/core: requirements/core.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
@@ -90,6 +90,9 @@ zoo-search: .venv/core     ## search the compiler's settings for every int8 file
 
 zoo-sim: .venv/core        ## run the zoo's compiled files on the functional model of the NPU: docs/zoo_sim.md
 	@$(BIN)/python benchmarks/zoo/simulate.py
+
+bench-latency: .venv/core .cache/zoo/venv/complete   ## estimates against published latencies: docs/estimates.md
+	$(BIN)/python benchmarks/latency/judge.py
 
 bench-zoo: .venv/dev .cache/zoo/venv/complete   ## the models of `make zoo` side by side with the peers: hours at first, then kept
 	$(BIN)/python benchmarks/zoo/race.py

@@ -21,8 +21,8 @@ from vitrify.targets.estimating import node_macs
 CACHE = ROOT / ".cache" / "latency"
 TORCH = ROOT / ".cache" / "zoo" / "venv" / "bin" / "python"
 CLOSE = 0.11
-"""How far multiplications and parameters may be from the published ones. Most are within 5 %; the sources count BatchNorm
-or biases, or not."""
+"""How far multiplications and parameters may be from the published ones. Most are within 5 %; some sources count
+BatchNorm, biases or additions, others do not."""
 
 
 def file_of(recipe: Mapping[str, Any]) -> Path:
@@ -31,6 +31,8 @@ def file_of(recipe: Mapping[str, Any]) -> Path:
         return ROOT / ".cache" / "zoo" / "int8" / f"{recipe['zoo']}.int8.tflite"
     if "export" in recipe:
         return _exported(recipe["export"])
+    if "file" in recipe:
+        return _quantized(recipe["file"])
     arguments = recipe.get("arguments", {})
     name = "_".join([recipe["make"], *(str(value) for value in arguments.values())])
     path = CACHE / "made" / f"{name}.tflite"
@@ -47,6 +49,18 @@ def _exported(name: str) -> Path:
         if not path.with_suffix(".onnx").exists():
             subprocess.run([TORCH, HERE / "export.py", name], check=True)
         subprocess.run([sys.executable, HERE / "quantize.py", name], check=True)
+    return path
+
+
+def _quantized(name: str) -> Path:
+    source, path = ROOT / ".cache" / "models" / name, CACHE / "made" / f"{Path(name).stem}.int8.tflite"
+    if not path.exists():
+        if not source.exists():
+            subprocess.run([sys.executable, ROOT / "scripts" / "fetch_models.py", ROOT / ".cache" / "models",
+                            source.parent.name], check=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run([sys.executable, "-m", "vitrify", "quantize", source, "--random-calibration", "--samples", "2",
+                        "-o", path], check=True, stdout=subprocess.DEVNULL)
     return path
 
 

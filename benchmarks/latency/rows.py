@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BOARDS = {"i.MX 93": "imx93", "i.MX 95": "imx95", "iMX95": "imx95", "IMX95": "imx95", "i.MX 8M Plus": "imx8mp",
           "MCX": "mcxn947"}
-BUILT = ("make", "zoo", "export")
+BUILT = ("make", "zoo", "export", "file")
 
 
 class Row(NamedTuple):

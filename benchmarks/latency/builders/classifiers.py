@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from builders.network import NONE, RELU, Network
-
 from vitrify.ir import Model, Tensor
 
 

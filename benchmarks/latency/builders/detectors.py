@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from builders.classifiers import MOBILENET_V2, residuals
 from builders.network import NONE, RELU, Network, Pair
-
 from vitrify.ir import Model, Tensor
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from builders.network import NONE, RELU, Network
-
 from vitrify import ops
 from vitrify.ir import Model, Tensor
 
@@ -50,7 +49,7 @@ def emotion() -> Model:
 
 
 def eeg_tcnet() -> Model:
-    """EEG-TCNet. Source: arXiv 2006.00622: EEGNet (8, 2, 16 filters, kernel 32), then two causal blocks of 12, kernel 4.
+    """EEG-TCNet. Source: arXiv 2006.00622: EEGNet (8, 2, 16 filters, kernel 32), two causal blocks of 12, kernel 4.
 
     The signal stands as 1125 steps of 22 electrodes; causal padding is an operator of its own.
     """
@@ -66,7 +65,7 @@ def eeg_tcnet() -> Model:
         for _ in range(2):
             y = _elu(net, net.conv(_behind(net, y, 3 * dilation), 12, (4, 1), valid=True))
         around = net.conv(x, 12) if x.shape[3] != 12 else x
-        x = _elu(net, net.sum(around, net.grown(y, *x.shape[1:3]) if y.shape != x.shape[:3] + (12,) else y))
+        x = _elu(net, net.sum(around, net.grown(y, *x.shape[1:3]) if y.shape != (*x.shape[:3], 12) else y))
     last = net.reshape(net.pool(x, (x.shape[1], 1), 1, valid=True), 1, 12)
     return net.model(net.softmax(net.dense(last, 4)))
 

@@ -1,8 +1,9 @@
-"""A node on an NPU that is an array of multipliers before a memory: the longer of its products and its bytes.
+"""A node on an NPU that is an array of multipliers before a memory: the longer of its work and its bytes.
 
-Each dot product is filled up to the array's width and the output channels to its pipelines, at the share of the peak
-that was measured. From and to the memory outside the chip go the weights wholly and the values by the share that does
-not stay inside.
+Products: each dot product is filled up to the array's width and the output channels to its pipelines, at the share of
+the peak that was measured; depthwise ones may have a rate of their own. Operators without products go value by value,
+some of them on slower units. From and to the memory outside the chip go the weights wholly and the values by the share
+that does not stay inside. A recurrent layer starts several kernels for each of its steps.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import math
 
 from vitrify.ir import Node
 from vitrify.targets.base import Target
-from vitrify.targets.cost import Seconds, node_macs
+from vitrify.targets.cost import Seconds
 from vitrify.targets.estimating.time import Bound, NodeTime, spread
-from vitrify.targets.estimating.work import work_of
+from vitrify.targets.estimating.work import SLOW, Work, work_of
 
 _NEEDED = ("npu_efficiency", "npu_node_s", "activation_share", "clock_hz", "macs_per_cycle", "dot_length")
 
@@ -30,47 +31,60 @@ def npu_seconds(node: Node, target: Target) -> Seconds:
 
 def npu_time(node: Node, target: Target) -> NodeTime:
     """Return the time of ``node`` on the NPU, and what it waits for."""
-    products, memory = _parts(node, target, 1)
-    bound: Bound = "products" if products >= memory else "memory"
-    start = target.value("npu_node_s")
-    source = f"Vitrify's own model of {target.npu}"
-    likely = max(products, memory) + start
-    if "npu_spread" in target.facts:
-        return NodeTime(spread(likely, target, "npu_spread"), bound, source)
-    return NodeTime(Seconds(max(_parts(node, target, 0)) + target.fact("npu_node_s").bounds[0], likely,
-                            max(_parts(node, target, 2)) + target.fact("npu_node_s").bounds[1]), bound, source)
-
-
-def _parts(node: Node, target: Target, bound: int) -> tuple[float, float]:
-    """The seconds of products and of bytes, at the fast bound (0), as likely (1), at the slow bound (2)."""
-    efficiency, share, far = target.fact("npu_efficiency"), target.fact("activation_share"), target.far_bytes_per_s
-    part = (efficiency.bounds[1], efficiency.value, efficiency.bounds[0])[bound]
-    kept = (share.bounds[0], share.value, share.bounds[1])[bound]
-    rate = (far.bounds[1], far.value, far.bounds[0])[bound]
     work = work_of(node)
-    peak = target.value("macs_per_cycle") * target.value("clock_hz")
-    return filled_macs(node, target) / peak / part, (work.weight_bytes + kept * work.value_bytes) / rate
+    parts = array_parts(work, target)
+    start = parts.pop("start")
+    bound: Bound = max(parts, key=parts.__getitem__)
+    likely = parts[bound] + start
+    source = f"Vitrify's own model of {target.npu}"
+    if "npu_spread" in target.facts:
+        return NodeTime(spread(likely, target, "npu_spread"), bound if parts[bound] >= start else "start", source)
+    low, high = (_at_bound(work, target, fast) for fast in (True, False))
+    return NodeTime(Seconds(low, likely, high), bound if parts[bound] >= start else "start", source)
+
+
+def array_parts(work: Work, target: Target) -> dict[Bound, float]:
+    """Return the seconds of a node by what they are spent on; all but the start overlap."""
+    moved = work.weight_bytes + target.value("activation_share") * work.value_bytes
+    parts: dict[Bound, float] = {"memory": moved / target.far_bytes_per_s.value,
+                                 "start": target.value("npu_node_s") * work.starts}
+    depthwise = target.known("npu_depthwise_macs_per_s") if work.kind == "DEPTHWISE_CONV_2D" else None
+    if depthwise is not None:
+        parts["products"] = work.macs / depthwise
+    elif work.macs:
+        parts["products"] = _filled_products(work, target) / _peak(target) / target.value("npu_efficiency")
+    else:
+        slow = target.known("npu_slow_value_s") if work.kind in SLOW else None
+        each = target.known("npu_value_s") or 0.0
+        parts["values"] = work.values * (each if slow is None else slow)
+    return parts
+
+
+def _at_bound(work: Work, target: Target, fast: bool) -> float:
+    """The time with every fact at its fast, or its slow, bound."""
+    efficiency, share, far, start = (target.fact("npu_efficiency"), target.fact("activation_share"),
+                                     target.far_bytes_per_s, target.fact("npu_node_s"))
+    part, rate = (efficiency.bounds[fast], far.bounds[fast])
+    kept, begin = (share.bounds[not fast], start.bounds[not fast])
+    products = _filled_products(work, target) / _peak(target) / part
+    return max(products, (work.weight_bytes + kept * work.value_bytes) / rate) + begin * work.starts
 
 
 def filled_macs(node: Node, target: Target) -> float:
     """Return the products that the array does for ``node``, those with filling counted too."""
-    macs = node_macs(node)
-    if not macs:
+    return _filled_products(work_of(node), target)
+
+
+def _filled_products(work: Work, target: Target) -> float:
+    if not work.macs:
         return 0.0
     width = int(target.value("dot_length"))
-    pipelines = max(1, int(target.value("macs_per_cycle")) // width)
-    depth, channels = _extents(node)
-    return macs * _filled(depth, width) * _filled(channels, pipelines)
+    pipelines = target.known("channel_pipelines") or max(1, int(target.value("macs_per_cycle")) // width)
+    return work.macs * _filled(work.depth, width) * _filled(work.channels, int(pipelines))
 
 
-def _extents(node: Node) -> tuple[int, int]:
-    """The length of a dot product along the channels, and the number of output channels."""
-    weight = node.optional(1)
-    shape = () if weight is None else weight.shape
-    channels = node.output.shape[-1] if node.outputs and node.output.shape else 1
-    if node.op.kind == "DEPTHWISE_CONV_2D":
-        return 1, channels
-    return (shape[-1] if shape else 1), channels
+def _peak(target: Target) -> float:
+    return target.value("macs_per_cycle") * target.value("clock_hz")
 
 
 def _filled(count: int, width: int) -> float:
