@@ -46,6 +46,8 @@ FREE: dict[str, dict[str, float]] = {
 SHARES = ("cpu_parallel_share", "npu_efficiency", "activation_share")
 SHARE = 0.95
 """A share of something stays below its whole."""
+WORSE, WAYS = 0.03, (1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+"""Bounds of a fact: where the rows would be off by 3 % more on average, all else being equal."""
 
 
 class Load(NamedTuple):
@@ -103,8 +105,7 @@ def fitted(group: str) -> tuple[dict[str, float], Target]:
 
     def bad(point: np.ndarray) -> float:
         one = changed(chip, dict(zip(names, np.exp(point), strict=True)))
-        apart = [min(CUT, abs(math.log(seconds(row, one) * 1e3 / row.ms))) for row in rows]
-        return sum(apart) / len(apart) + PULL * float(((point - start) ** 2).mean())
+        return badness(rows, one) + PULL * float(((point - start) ** 2).mean())
 
     best, least = start.copy(), bad(start)
     for step in range(STEPS):
@@ -118,6 +119,26 @@ def fitted(group: str) -> tuple[dict[str, float], Target]:
             best, least = point, found
     values = {name: float(f"{value:.3g}") for name, value in zip(names, np.exp(best), strict=True)}
     return values, changed(chip, values)
+
+
+def reach(rows: list[Row], target: Target, fact: str) -> tuple[float, float]:
+    """Return how far a fact may be from its value before the rows are off by ``WORSE`` more on average."""
+    value, ends = target.value(fact), []
+    worst = badness(rows, target) + WORSE
+    for way in (-1, 1):
+        end = value
+        for factor in WAYS:
+            tried = value * factor ** way
+            if (fact in SHARES and tried > 1) or badness(rows, changed(target, {fact: tried})) > worst:
+                break
+            end = tried
+        ends.append(end)
+    return ends[0], ends[1]
+
+
+def badness(rows: list[Row], target: Target) -> float:
+    """Return the mean of the absolute logarithms of estimate over measurement, each cut."""
+    return sum(min(CUT, abs(math.log(seconds(row, target) * 1e3 / row.ms))) for row in rows) / len(rows)
 
 
 def spread(rows: list[Row], target: Target, share: float = 0.8) -> float:
@@ -138,7 +159,10 @@ def main() -> int:
             print(f"{group} {'first' if half else 'second'} half: {len(rows)} rows, median "
                   f"{apart[len(apart) // 2]:.0%}, within 2: {sum(0.5 <= r <= 2 for r in ratios) / len(rows):.0%}, "
                   f"80 % within a factor of {spread(rows, target):.2f}")
-        print(*(f"  {fact} = {value:.3g}" for fact, value in values.items()), sep="\n", flush=True)
+        rows = [row for row in judged() if row.first and row.target == name and row.side == side]
+        for fact, value in values.items():
+            low, high = reach(rows, target, fact)
+            print(f"  {fact} = {value:.3g} ({low:.3g} to {high:.3g})", flush=True)
     return 0
 
 
