@@ -54,9 +54,9 @@ def _detects(signs: Signs) -> Mapping[str, Any] | None:
     names = len(class_names(signs.metadata.get("names", "")))
     if found is None or found[0] < 5 or signs.told not in ("", "detect"):
         return None
-    if len(signs.shapes) == 1:
-        return {"classes": found[0] - 4} if not names or found[0] == 4 + names else None
-    return None
+    if len(signs.shapes) != 1 or (names and found[0] != 4 + names):
+        return None
+    return {"classes": found[0] - 4}
 
 
 def _two(signs: Signs) -> Mapping[str, Any] | None:
@@ -149,19 +149,18 @@ def prototypes(answer: Answer) -> Array:
 def masks(weights: Array, protos: Array, boxes: Array, size: tuple[int, int]) -> Array:
     """Masks [n, size] of bool: the sums of prototypes above 0, at the input's size, within their boxes.
 
-    The sums are scaled before they are compared, and the boxes cut on the coarse grid. Source: Ultralytics,
-    ops.process_mask with upsample.
+    The sums are enlarged first and cut at their boxes' rounded edges then. Source: Ultralytics 8.4, ops.process_mask.
     """
-    from PIL import Image
+    from vitrify.tasks.decoders.maps import enlarged
 
     high, wide = protos.shape[1:]
-    sums = (weights.astype(np.float32) @ protos.reshape(len(protos), -1).astype(np.float32)).reshape(-1, high, wide)
-    ratio = np.array([wide / size[1], high / size[0]] * 2, np.float32)
-    across, down = np.arange(wide)[None, None], np.arange(high)[None, :, None]
-    x1, y1, x2, y2 = (edge[:, None, None] for edge in (boxes * ratio).T)
-    sums = sums * ((across >= x1) & (across < x2) & (down >= y1) & (down < y2))
-    made = [np.asarray(Image.fromarray(one).resize((size[1], size[0]), Image.Resampling.BILINEAR)) > 0 for one in sums]
-    return np.stack(made) if made else np.zeros((0, *size), bool)
+    made = np.zeros((len(weights), *size), bool)
+    flat = protos.reshape(len(protos), -1).astype(np.float32)
+    for number, (row, box) in enumerate(zip(weights.astype(np.float32), np.rint(boxes).astype(int), strict=True)):
+        x1, y1, x2, y2 = np.maximum(box, 0)
+        whole = enlarged((row @ flat).reshape(1, high, wide), size)[0] > 0
+        made[number, y1:y2, x1:x2] = whole[y1:y2, x1:x2]
+    return made
 
 
 @decoder("yolov8-pose", "pose", "[1, 4 + classes + points, places]", fits=_poses, weight=30, fit="letterbox")
