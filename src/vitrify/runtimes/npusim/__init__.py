@@ -5,6 +5,7 @@ It follows the documented numerics and TFLite's reference kernels; none of it wa
 
 from vitrify.runtimes.npusim.compiled import Program, read_program
 from vitrify.runtimes.npusim.oracle import oracle
+from vitrify.runtimes.npusim.runtime import NpuSim
 from vitrify.runtimes.npusim.simulating import Simulator, outputs_of
 
-__all__ = ["Program", "Simulator", "oracle", "outputs_of", "read_program"]
+__all__ = ["NpuSim", "Program", "Simulator", "oracle", "outputs_of", "read_program"]

@@ -16,7 +16,7 @@ from vitrify.runtimes.npusim.machine.numerics import Values
 from vitrify.runtimes.npusim.machine.pooling import pooling
 from vitrify.runtimes.npusim.machine.registers import Registers
 from vitrify.runtimes.npusim.machine.transfers import transfer
-from vitrify.runtimes.npusim.machine.windows import output_shape
+from vitrify.runtimes.npusim.machine.windows import output_shape, window
 from vitrify.runtimes.npusim.stream.payload import Accelerator
 from vitrify.runtimes.npusim.stream.words import Command
 
@@ -27,12 +27,13 @@ _NO_EFFECT = frozenset({"DMA_WAIT", "KERNEL_WAIT", "IRQ", "PMU_MASK"})
 
 
 class Done(NamedTuple):
-    """A command that computed or copied something: the bytes it read and wrote, and the map it made."""
+    """A command that computed or copied something: the bytes it read and wrote, the map it made, its products."""
 
     command: Command
     touched: Sequence[Touch]
     output: FeatureMap | None = None
     values: Any = None
+    macs: int = 0
 
 
 Watch = Callable[[Done], None]
@@ -79,7 +80,8 @@ class Machine:
         output = feature_map(registers, "OFM", output_shape(registers))
         stored = finish(values, output, registers, self.memory, self._tables)
         output.write(self.memory, stored)
-        return Done(command, [*touched, output.touch(writes=True)], output, stored)
+        return Done(command, [*touched, output.touch(writes=True)], output, stored,
+                    stored.size * _products(command.spec.name, registers))
 
     def _kernel(self, command: Command, registers: Registers) -> tuple[Values, list[Touch]]:
         name, mode = command.spec.name, command.field()
@@ -88,6 +90,14 @@ class Machine:
         if name == "POOL":
             return pooling(mode, registers, self.memory)
         return convolving(name == "DEPTHWISE", registers, self.memory, self.accelerator)
+
+
+def _products(name: str, registers: Registers) -> int:
+    """Multiplications per value of the output."""
+    if name not in ("CONV", "DEPTHWISE"):
+        return 0
+    high, wide = window(registers).extent
+    return high * wide * (registers["IFM_DEPTH_M1"] + 1 if name == "CONV" else 1)
 
 
 def _placed(error: VitrifyError, command: Command) -> VitrifyError:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from vitrify.core.errors import ModelError
+from vitrify.core.errors import ModelError, UnsupportedError
 from vitrify.runtimes.npusim.stream.words import Words
 
 _COP1, _COP2 = b"COP1", b"COP2"
@@ -38,6 +38,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _CORE_MACS = 256
+_U85 = 2
 U65_256 = Accelerator(product=1, macs=256, shram_kb=48)
 
 
@@ -57,7 +58,7 @@ def read_payload(data: bytes) -> Payload:
     if len(data) < 4 or len(data) % 4:
         raise _error(f"a payload of {len(data)} bytes is no row of words")
     if data[:4] == _COP2:
-        raise _error("a payload of kind COP2 (Ethos-U85) is not known")
+        raise _unknown_kind("of kind COP2")
     if data[:4] != _COP1:
         raise _error(f"a payload starts with {data[:4]!r}, not {_COP1!r}")
     words = np.frombuffer(data, "<u4")
@@ -85,6 +86,8 @@ def _accelerator(words: Words) -> Accelerator:
         raise _error("it ends within the description of the accelerator")
     config, identity = int(words[0]), int(words[1])
     product, macs = config >> 28, config & 0xF
+    if product == _U85:
+        raise _unknown_kind("for product 2")
     if product not in (0, 1) or not 5 <= macs <= 9:
         raise _error(f"product {product} with 2^{macs} MACs is no Ethos-U55 or U65")
     return Accelerator(product=product, macs=1 << macs, shram_kb=config >> 8 & 0xFF,
@@ -100,6 +103,14 @@ def write_payload(words: Words, accelerator: Accelerator = U65_256) -> bytes:
     head += [_NOP] * (_ALIGNMENT - (len(head) + 1) % _ALIGNMENT)
     head.append(_STREAM | (len(words) >> 16 & 0xFF) << 8 | (len(words) & 0xFFFF) << 16)
     return np.concatenate([np.array(head, "<u4"), np.asarray(words, "<u4")]).tobytes()
+
+
+def _unknown_kind(what: str) -> UnsupportedError:
+    return UnsupportedError.of("npusim.accelerator", f"the command stream is {what}: an Ethos-U85's, which nothing "
+                               "here runs", where="the command stream's constant", why="its commands and its weights are "
+                               "others than those of the Ethos-U55 and U65, whose streams run here",
+                               help="run it on a board; or compile the model for an Ethos-U65 (--target imx93) to see "
+                                    "what the same operators give there")
 
 
 def _error(headline: str) -> ModelError:
