@@ -43,7 +43,7 @@ def map_forms(sources: Sequence[SourceEntry], floating: Graph | None, integers: 
     answer.counts = dict(Counter(row.how for row in answer.nodes))
     for name, graph in (("float", floating), ("integer", integers)):
         if graph is not None:
-            given = rows if graph is last else float_rows
+            given: Sequence[Row] = rows if graph is last else float_rows
             answer.inserted += _inserted(name, graph, given, {entry.name for entry in sources})
     return answer
 

@@ -332,10 +332,13 @@ class ProfileResult(Result):
     ``converted``, ``quantized on the samples``, ``quantized on random values``, ``with its own scales``).
     ``total_ms`` is the latency of one inference: of a measurement, without the profiler, in the quietest quarter of
     runs; of an estimate, the operators, ``overhead`` included. ``verdicts`` are those of nodes left to the CPU.
-    ``exports`` are the files that were written, by what they hold.
+    ``float_operators`` and ``float_measurement`` are the same of the float form, where integers were measured beside
+    it. ``graph`` is the name of the profiled graph in its file, ``exports`` the files that were written, by what they
+    hold.
     """
 
     model: str = ""
+    graph: str = ""
     kind: str = ""
     form: str = ""
     target: str = ""
@@ -347,6 +350,8 @@ class ProfileResult(Result):
     nodes: int = 0
     bytes: int = 0
     measurement: MeasuredRun | None = None
+    float_operators: list[MeasuredRow] = []
+    float_measurement: MeasuredRun | None = None
     estimate: Estimate | None = None
     compiler: str = ""
     cycles: CyclesRow | None = None

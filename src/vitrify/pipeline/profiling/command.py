@@ -8,9 +8,14 @@ from pathlib import Path
 import msgspec
 
 from vitrify.core.errors import UsageError
+from vitrify.core.findings import Severity
 from vitrify.core.progress import Reporter, Silent
+from vitrify.pipeline.files import refuse_overlap
 from vitrify.pipeline.options import ConvertOptions, DataOptions
+from vitrify.pipeline.profiling.comparing import compare, is_profile, read_profile
+from vitrify.pipeline.profiling.exporting import write_exports
 from vitrify.pipeline.profiling.profile import ProfileOptions, profile_model
+from vitrify.profile.gates import gate_findings, judge_gate, parse_gate
 from vitrify.results import ProfileResult
 
 
@@ -49,4 +54,24 @@ def profile_file(source: Path, options: ProfileOptions, asked: Asked, data: Data
     """
     shown = reporter or Silent()
     asked.check(options, data)
-    return profile_model(source, options, data, conversion, shown).result
+    gates = [parse_gate(text) for text in asked.fail_if]
+    if asked.compare is None and any(gate.needs_other for gate in gates):
+        first = next(gate for gate in gates if gate.needs_other)
+        raise UsageError.of("profile.gate", f"--fail-if '{first.expression}' needs something to compare with",
+                            where="--fail-if", help="add --compare B: a model, or the JSON of an earlier profile")
+    outputs = {f"--{kind}": path for kind, path in asked.exports.items()}
+    refuse_overlap(outputs, {"MODEL": source, "--compare": asked.compare}, data.path)
+    other = None
+    if asked.compare is not None and is_profile(asked.compare):
+        other = read_profile(asked.compare)
+    found = profile_model(source, options, data, conversion, shown)
+    result = found.result
+    if asked.compare is not None:
+        other = other or profile_model(asked.compare, options, data, conversion, shown)
+        result.comparison, told = compare(other, found)
+        result.findings += told
+    result.gates = [judge_gate(gate, result, None if other is None else other.result) for gate in gates]
+    result.findings += gate_findings(result.gates)
+    write_exports(result, asked.exports)
+    result.ok = all(finding.severity is not Severity.ERROR for finding in result.findings)
+    return result

@@ -21,14 +21,16 @@ from vitrify.pipeline.profiling.forms import Form, Forms, make_forms
 from vitrify.pipeline.profiling.values import values_for
 from vitrify.pipeline.rows import coverage_row, estimate_row, placement_row
 from vitrify.pipeline.steps import kind_of, step
+from vitrify.profile.advice import advise
 from vitrify.profile.host import HostOptions, profile_host
 from vitrify.profile.mapping import map_forms
 from vitrify.profile.memory import measure_arena, plan
 from vitrify.profile.sizes import describe
 from vitrify.results import ProfileResult
-from vitrify.results.profiling import MeasuredRow, MeasuredRun
+from vitrify.results.profiling import MeasuredRow, MeasuredRun, ModeRow
 
 if TYPE_CHECKING:
+    from vitrify.backends.base import Backend
     from vitrify.ir import Graph
     from vitrify.targets import Target
 
@@ -101,7 +103,7 @@ def profile_model(source: Path, options: ProfileOptions, data: DataOptions, conv
 
 def _answer(form: Form, forms: Forms) -> ProfileResult:
     return ProfileResult(form=form.made, kind=kind_of(form.model), nodes=len(form.model.main),
-                         bytes=form.path.stat().st_size)
+                         graph=form.model.main.name, bytes=form.path.stat().st_size)
 
 
 def _on_host(forms: Forms, options: ProfileOptions, data: DataOptions, shown: Reporter) -> Profiled:
@@ -120,7 +122,7 @@ def _on_host(forms: Forms, options: ProfileOptions, data: DataOptions, shown: Re
             result.source = "nothing was measured"
             result.findings += _not_run(error)
             note.text = "it does not run here"
-            _map(result, forms)
+            _complete(result, forms)
             return Profiled(result, graph)
         found.run.inputs = values.words
         note.text = f"{found.run.whole.quiet_ms:.3g} ms"
@@ -131,11 +133,26 @@ def _on_host(forms: Forms, options: ProfileOptions, data: DataOptions, shown: Re
                                     "own data come on top"
         note.text = f"{result.memory.arena_bytes:,} bytes"
     result.operators, result.overhead, result.measurement = list(found.rows), found.overhead, found.run
+    if forms.integers is not None and forms.floating is not None:
+        _beside(result, forms.floating, how, data, shown)
     result.total_ms = found.run.whole.quiet_ms
     result.source = _measured_by(found.run)
     result.findings += [*values.findings, *found.findings, *_unsteady(found.run)]
-    _map(result, forms)
+    _complete(result, forms)
     return Profiled(result, graph)
+
+
+def _beside(result: ProfileResult, form: Form, how: HostOptions, data: DataOptions, shown: Reporter) -> None:
+    """Measure the float form too, for the columns before quantization."""
+    with step(shown, "measure float") as note:
+        try:
+            found = profile_host(form.path, form.model.main, values_for(form.path, data).arrays, how, shown)
+        except VitrifyError as error:
+            result.findings += [structs.replace(f, severity=Severity.WARNING) for f in error.findings]
+            note.text = "it does not run here"
+            return
+        note.text = f"{found.run.whole.quiet_ms:.3g} ms"
+    result.float_operators, result.float_measurement = list(found.rows), found.run
 
 
 def _measured_by(run: MeasuredRun) -> str:
@@ -218,11 +235,51 @@ def _on_chip(forms: Forms, chip: Target, options: ProfileOptions, shown: Reporte
             code="profile.no-estimate", severity=Severity.WARNING, where=chip.name,
             headline=f"nothing estimates the time on {chip.title}'s NPU",
             why="no compiler of it is installed, and its published figures do not carry a model of our own"))
-    _map(result, forms)
+    if options.modes:
+        result.memory.modes = _modes(form, chip, driver, shown)
+    _complete(result, forms, chip)
     return Profiled(result, graph)
+
+
+def _modes(form: Form, chip: Target, driver: Backend | None, shown: Reporter) -> list[ModeRow]:
+    """Compile in each memory mode of the chip.
+
+    Raises:
+        UsageError: only Vela is told such.
+    """
+    if chip.backend != "vela" or driver is None:
+        raise UsageError.of("profile.modes", f"{chip.title} has no memory modes to choose from here", where=chip.name,
+                            help="leave --memory-modes out")
+    from vitrify.backends.vela.modes import MODES, in_mode, legal_modes, usual_mode
+
+    rows = []
+    for name in legal_modes(chip):
+        row = ModeRow(mode=name, says=MODES[name].says, usual=name == usual_mode(chip))
+        with step(shown, name) as note:
+            try:
+                found = driver.check(form.path, in_mode(chip, name))
+            except VitrifyError as error:
+                row.problem = note.text = error.findings[0].headline
+            else:
+                memory = found.memory
+                row.latency_ms = None if found.estimate is None else found.estimate.latency_ms
+                if memory is not None:
+                    near = memory.encoded_weights_bytes if MODES[name].constants == "near" else 0
+                    row.near_bytes, row.far_bytes = memory.sram_bytes + near, memory.dram_bytes
+                    row.far_traffic_bytes = memory.dram_traffic_bytes
+                note.text = "no estimate" if row.latency_ms is None else f"{row.latency_ms:.4g} ms"
+        rows.append(row)
+    return rows
+
+
+def _complete(result: ProfileResult, forms: Forms, chip: Target | None = None) -> None:
+    """Add what follows from the figures: the way of each source node, and the hot spots."""
+    _map(result, forms)
+    result.advice = advise(result, forms.profiled.model, chip)
 
 
 def _map(result: ProfileResult, forms: Forms) -> None:
     floating = forms.floating.model.main if forms.floating else None
     integers = forms.integers.model.main if forms.integers else None
-    result.mapping = map_forms(forms.sources, floating, integers, result.operators, result.partitions)
+    result.mapping = map_forms(forms.sources, floating, integers, result.operators, result.partitions,
+                               result.float_operators)
