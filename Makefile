@@ -6,7 +6,7 @@ BIN := .venv/bin
 # PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
 TORCH ?= yes
 
-.PHONY: demo test test-tf test-all lint types docs bench bench-latency bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu zoo-neutron zoo-search zoo-sim fuzz lock clean
+.PHONY: demo test test-tf test-all lint types docs bench bench-latency bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu zoo-neutron zoo-search zoo-sim sim-conformance fuzz lock clean
 
 .venv/core: requirements/core.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
@@ -93,6 +93,16 @@ zoo-sim: .venv/core        ## run the zoo's compiled files on the functional mod
 
 bench-latency: .venv/core .cache/zoo/venv/complete   ## estimates against published latencies: docs/estimates.md
 	$(BIN)/python benchmarks/latency/judge.py
+
+.cache/peers/vela45/complete: .venv/core
+	@echo "setting up .cache/peers/vela45 with Vela 4.5.0 (once)"
+	@mkdir -p .cache/peers
+	@test -x .cache/peers/vela45/bin/python || $(BIN)/python -m venv .cache/peers/vela45
+	@.cache/peers/vela45/bin/python -m pip install -q --disable-pip-version-check ethos-u-vela==4.5.0
+	@touch $@
+
+sim-conformance: .venv/dev .cache/peers/vela45/complete   ## hold the NPU's functional model against the kernels: docs/npusim_conformance.md
+	@$(BIN)/python benchmarks/npusim/conformance.py
 
 bench-zoo: .venv/dev .cache/zoo/venv/complete   ## the models of `make zoo` side by side with the peers: hours at first, then kept
 	$(BIN)/python benchmarks/zoo/race.py

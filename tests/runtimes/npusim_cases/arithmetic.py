@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npusim_cases.pen import INT16, Case, Draw, Pen, both, table
-
 from vitrify import ops
 from vitrify.ir import Tensor
 from vitrify.ops import Activation
@@ -25,6 +24,9 @@ SCALES: dict[str, tuple[float, float, float]] = {
     "one scale": (0.05, 0.05, 0.05), "far apart": (0.9, 0.004, 0.8), "far apart the other way": (0.004, 0.9, 0.8),
     "fine result": (0.05, 0.03, 0.004), "coarse result": (0.05, 0.03, 0.9), "powers of two": (0.0625, 0.03125, 0.125),
     "equal powers of two": (0.0625, 0.0625, 0.0625), "halves": (0.0625, 0.0625, 0.125)}
+EXACT = {"equal powers of two": (0.0625, 0.0625, 0.0625), "twice": (0.125, 0.0625, 0.125),
+         "half": (0.0625, 0.125, 0.125)}
+"""As TFLite's kernel takes them: one operand has the scale of the result."""
 SUMS = {"ADD": ops.Add, "SUB": ops.Sub, "MUL": ops.Mul}
 
 
@@ -85,9 +87,8 @@ def sums() -> Iterator[Case]:
 def exact_scales() -> Iterator[Case]:
     """Sums in 16 bits of scales that are powers of two, which TFLite computes by shifts alone."""
     for operator, kind in (("ADD", ops.Add), ("SUB", ops.Sub)):
-        for name in ("powers of two", "equal powers of two", "halves"):
-            yield Case(operator, f"{name} by shifts", two(kind, SHAPES["equal"], SCALES[name], exact=True),
-                       INT16)
+        for name in ("equal powers of two", "twice", "half"):
+            yield Case(operator, f"{name} by shifts", two(kind, SHAPES["equal"], EXACT[name], exact=True), INT16)
 
 
 @table

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npusim_cases.pen import INT8, INT16, Case, Draw, Pen, both, table
-
 from vitrify import ops
 from vitrify.ir import DType, Tensor
 from vitrify.ops import Operator
@@ -79,7 +78,7 @@ def tables() -> Iterator[Case]:
     """Operators that the compiler makes tables of."""
     plain: dict[str, tuple[Operator, bool]] = {
         "HARD_SWISH": (ops.HardSwish(), False), "GELU": (ops.Gelu(), False), "ELU": (ops.Elu(), False),
-        "RELU": (ops.Relu(), True), "RELU6": (ops.Relu6(), True), "RELU_N1_TO_1": (ops.ReluN1To1(), True),
+        "RELU": (ops.Relu(), True), "RELU6": (ops.Relu6(), True), "RELU_N1_TO_1": (ops.ReluN1To1(), False),
         "RELU_0_TO_1": (ops.Relu0To1(), False), "ABS": (ops.Abs(), True), "LEAKY_RELU": (ops.LeakyRelu(alpha=0.1), True),
         "NEG": (ops.Neg(), False)}
     for operator, (op, wide) in plain.items():
@@ -94,10 +93,9 @@ def tables() -> Iterator[Case]:
         yield from both("LEAKY_RELU", f"alpha {alpha:g}", curve(ops.LeakyRelu(alpha=alpha)))
         yield from both("LEAKY_RELU", f"one scale, alpha {alpha:g}", same(ops.LeakyRelu(alpha=alpha)))
     for operator, op in (("EXP", ops.Exp()), ("RSQRT", ops.Rsqrt()), ("LOG", ops.Log())):
-        makes = both
-        zero = 0 if operator == "EXP" else -128
-        yield from makes(operator, "image", curve(op, zero=zero, scale=0.02, result=(0.03, -128)))
-        yield from makes(operator, "coarse", curve(op, zero=zero, scale=0.005, result=(0.1, -100)))
+        zero, positive = 0 if operator == "EXP" else -128, operator != "EXP"
+        yield from both(operator, "image", curve(op, zero=zero, scale=0.02, result=(0.03, -128)), positive=positive)
+        yield from both(operator, "coarse", curve(op, zero=zero, scale=0.005, result=(0.1, -100)), positive=positive)
 
 
 @table

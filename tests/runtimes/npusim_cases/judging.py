@@ -7,12 +7,17 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pytest
+
 from npusim_cases.compilers import Compilers, Setting
 from npusim_cases.pen import Case
-
 from vitrify import ops, tflite
 from vitrify.core.errors import VitrifyError
-from vitrify.ir import DType, Model
+from vitrify.ir import Model
+from vitrify.ops.interpreter import Interpreter
+from vitrify.ops.reference.integer import lstm
+from vitrify.ops.reference.integer.fixed_point import quantize_multiplier
+from vitrify.ops.reference.integer.tables import sigmoid_16, tanh_16
 from vitrify.runtimes.npusim import Simulator, oracle, outputs_of, read_program
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -51,7 +56,7 @@ class Judge:
         source = self.folder / "case.tflite"
         if self._name != case.name:
             case.save(source)
-            self._ask(source)
+            self._ask(source, bool(case.notes.get("positive")))
             self._name = case.name
         if isinstance(self._wanted, str):
             return Outcome(case.name, setting, "no-oracle", self._wanted)
@@ -66,9 +71,11 @@ class Judge:
         finally:
             made.unlink(missing_ok=True)
 
-    def _ask(self, source: Path) -> None:
+    def _ask(self, source: Path, positive: bool) -> None:
         model = tflite.read(source)
         self._samples = [samples_of(model, seed) for seed in range(3)]
+        if positive:
+            self._samples = [[np.maximum(np.abs(values), 1) for values in sample] for sample in self._samples]
         self._wanted = expected(model, source, self._samples)
 
     def _compared(self, case: Case, setting: Setting, made: Path) -> Outcome:
@@ -106,7 +113,11 @@ def samples_of(model: Model, seed: int) -> list[Array]:
 
 def expected(model: Model, source: Path, samples: Sequence[Sequence[Array]]) -> list[list[Array]] | str:
     """What the oracle gives, or why there is none."""
-    plain = any(True for kind in (ops.Sum, ops.Elu) for _ in model.main.nodes_of(kind))
+    if any(True for _ in model.main.nodes_of(ops.UnidirectionalSequenceLSTM)):
+        return _with_native_gates(model, samples)
+    if any(True for kind in (ops.Sum, ops.Neg) for _ in model.main.nodes_of(kind)):
+        return _in_fixed_point(model, samples)
+    plain = any(True for kind in (ops.Elu,) for _ in model.main.nodes_of(kind))
     oracle(model)
     path = source.with_name("oracle.tflite")
     tflite.write(model, path)
@@ -117,7 +128,7 @@ def expected(model: Model, source: Path, samples: Sequence[Sequence[Array]]) -> 
 
 
 def _run(path: Path, samples: Sequence[Sequence[Array]], reference: bool) -> list[list[Array]]:
-    """LiteRT's reference kernels; its other plain ones for ELU, and for SUM, whose reference kernel reads other types."""
+    """LiteRT's reference kernels; its other plain ones for ELU, which the reference kernels leave out."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     kind = OpResolverType.BUILTIN_REF if reference else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
@@ -130,3 +141,46 @@ def _run(path: Path, samples: Sequence[Sequence[Array]], reference: bool) -> lis
         interpreter.invoke()
         answers.append([np.array(interpreter.get_tensor(one["index"])) for one in interpreter.get_output_details()])
     return answers
+
+
+def _with_native_gates(model: Model, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """An LSTM with the functions that the NPU has.
+
+    The kernel computes its gates with another sigmoid and tanh than LOGISTIC and TANH in 16 bits have. The NPU has one of
+    each only, so every compiler takes those, and bounds the sigmoid to what the kernel's reaches.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lstm, "logistic", lambda x, bits: np.clip(sigmoid_16(3 * x << bits >> 3), 11, 32757))
+        patch.setattr(lstm, "tanh", lambda x, bits: tanh_16(3 * x << bits >> 3))
+        return [_traced(model, sample) for sample in samples]
+
+
+def _in_fixed_point(model: Model, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """SUM and NEG by their definition, rescaled with one rounding.
+
+    LiteRT's reference kernel of SUM reads int8 as uint8 and its other one sums in float32, so that ties fall to either
+    side; its kernel of NEG takes steps for numbers, without zero points.
+    """
+    node = next(iter(model.main))
+    x, y = node.input(0).quantization, node.output.quantization
+    assert x is not None
+    assert y is not None
+    by = quantize_multiplier(float(x.scale[0]) / float(y.scale[0]))
+    info = np.iinfo(node.output.dtype.numpy)
+    found = []
+    for (values,) in samples:
+        total = values.astype(np.int64) - int(x.zero_point[0])
+        if isinstance(node.op, ops.Sum):
+            axes = tuple(int(axis) for axis in np.asarray(node.input(1).data).reshape(-1))
+            total = total.sum(axis=axes).reshape(node.output.shape)
+        else:
+            total = -total
+        shift = 31 - int(by.shift)
+        scaled = (total * int(by.quantized) + (1 << shift - 1) >> shift) + int(y.zero_point[0])
+        found.append([np.clip(scaled, info.min, info.max).astype(node.output.dtype.numpy)])
+    return found
+
+
+def _traced(model: Model, sample: Sequence[Array]) -> list[Array]:
+    values = Interpreter(model).trace(list(sample))
+    return [np.asarray(values[tensor]) for tensor in model.main.outputs]

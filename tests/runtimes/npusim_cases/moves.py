@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npusim_cases.pen import Case, Draw, Pen, both, table
-
 from vitrify import ops
 from vitrify.ir import Tensor
 from vitrify.ops import Operator
@@ -136,12 +135,18 @@ RESIZES: dict[str, tuple[Shape, tuple[int, int], dict[str, bool]]] = {
     "to itself": (IMAGE, (7, 6), {}), "in width": ((1, 1, 6, 10), (1, 12), {}), "in height": ((1, 7, 1, 10), (14, 1), {})}
 
 
+def _narrow(operator: str, name: str, draw: Draw) -> Iterator[Case]:
+    """The kernels have no 16 bits."""
+    yield Case(operator, name, draw)
+
+
 @table
 def moves() -> Iterator[Case]:
     """Everything of one scale."""
     for operator, cases in MOVES.items():
         for name, draw in cases.items():
-            yield from both(operator, name, draw)
+            makes = _narrow if operator in ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE") else both
+            yield from makes(operator, name, draw)
     yield Case("CONCATENATION", "of other scales", requantized_join)
     yield Case("CONCATENATION", "of a layer and a slice", sliced_conv)
     for operator, kind in (("RESIZE_NEAREST_NEIGHBOR", ops.ResizeNearestNeighbor),

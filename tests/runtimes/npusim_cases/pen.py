@@ -105,7 +105,10 @@ Draw = Callable[[Pen], "Tensor | list[Tensor]"]
 
 @dataclass(frozen=True)
 class Case:
-    """One small model. ``operator`` is what it tries; ``dtype`` the type of what is computed."""
+    """One small model. ``operator`` is what it tries; ``dtype`` the type of what is computed.
+
+    Of the notes, ``positive`` keeps the inputs above zero.
+    """
 
     operator: str
     what: str
@@ -137,10 +140,10 @@ def table(source: Table) -> Table:
     return source
 
 
-def both(operator: str, what: str, draw: Draw) -> Iterator[Case]:
-    """The case in 8 bits and in 16."""
+def both(operator: str, what: str, draw: Draw, **notes: Any) -> Iterator[Case]:
+    """The case in 8 bits and in 16; the notes are those of 16."""
     yield Case(operator, what, draw)
-    yield Case(operator, what, draw, INT16)
+    yield Case(operator, what, draw, INT16, notes)
 
 
 def all_cases() -> list[Case]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npusim_cases.pen import Case, Draw, Pen, both, table
-
 from vitrify import ops
 from vitrify.ir import Tensor
 from vitrify.ops import Activation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from npusim_cases.pen import INT8, INT16, Case, Draw, Pen, table
 
+from npusim_cases.pen import INT8, INT16, Case, Draw, Pen, table
 from vitrify import ops
 from vitrify.ir import DType, Quantization, Tensor
 from vitrify.ops import Activation

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from npusim_cases.pen import Case, Draw, Pen, both, table
-
 from vitrify import ops
 from vitrify.ir import Tensor
 from vitrify.ops import Activation, Padding
@@ -87,7 +86,7 @@ CONVOLUTIONS = {
     "3x3 as large as the input": conv((3, 3, 12), 10, padding=VALID), "of 1 row": conv((1, 30, 12), 10, (1, 5)),
     "of 1 column": conv((30, 1, 12), 10, (5, 1)), "relu": conv(activation=RELU), "relu6": conv(activation=RELU6),
     "relu -1 to 1": conv(activation=RELU1, scale=None), "one scale": conv(axis=None),
-    "one scale 1x1": conv(kernel=(1, 1), axis=None), 
+    "one scale 1x1": conv(kernel=(1, 1), axis=None),
     "large bias": conv(size=1_000_000), "16 channels": conv((9, 8, 16), 16),
     "33 channels": conv((9, 8, 33), 33), "64 to 96 channels": conv((6, 6, 64), 96, scale=None),
     "130 channels": conv((6, 5, 130), 40), "many rows": conv((70, 9, 4), 6), "many columns": conv((5, 90, 4), 6),
