@@ -6,6 +6,8 @@ found by running its command streams on the host: the values differ from the ref
 
 from __future__ import annotations
 
+from math import prod
+
 from vitrify import ops
 from vitrify.ir import Node, Tensor
 from vitrify.passes.targets.catalogue import fix
@@ -15,6 +17,7 @@ SLICES = (ops.Slice, ops.StridedSlice, ops.Split, ops.SplitV)
 _LEFT, _RIGHT = 127, 255
 """The most columns of padding that the registers IFM_PAD_LEFT and IFM_PAD_RIGHT hold."""
 _COLUMNS = 2
+_AXES = 4
 
 
 @fix("own-slices", ops.BatchMatMul, ops.Sum, ops.ReduceMax, ops.ReduceMin, avoids="ethos-u.folded-slice",
@@ -22,7 +25,8 @@ _COLUMNS = 2
      wins="right results: Vela 5.2 folds such a slice into the operator, and multiplies or reduces the whole tensor")
 def own_slices(place: Place) -> Tensor | None:
     """The first operand is its own maximum: exact, and no compiler folds it."""
-    return _with_copy(place) if slice_read_by(place.node) is not None else None
+    source = slice_read_by(place.node)
+    return _with_copy(place, source) if source is not None else None
 
 
 @fix("own-paddings", ops.Conv2D, ops.DepthwiseConv2D, avoids="ethos-u.wide-padding",
@@ -53,8 +57,26 @@ def padding_read_by(node: Node) -> Node | None:
     return source if left > _LEFT or right > _RIGHT else None
 
 
-def _with_copy(place: Place) -> Tensor | None:
+def _with_copy(place: Place, source: Node | None = None) -> Tensor | None:
+    """Copy what the node reads; what a slice of more than four axes gives is copied in three.
+
+    Vela 5.2 calls itself without end (SIGSEGV) over what reads such a slice through a RESHAPE to fewer axes; three axes
+    that keep the last two do not have it. Found on Swin, whose attention splits [3, windows, heads, rows, columns].
+    """
     if not place.is_static:
         return None
-    copy = place.add(ops.Maximum(), [place.x, place.x], place.x)
+    x, taken = place.x, None if source is None else _read_of(place.node, source)
+    if taken is None or len(taken.shape) <= _AXES:
+        copy = place.add(ops.Maximum(), [x, x], x)
+    else:
+        flat = place.reshape(taken, (prod(taken.shape[:-2]), *taken.shape[-2:]))
+        copy = place.reshape(place.add(ops.Maximum(), [flat, flat], flat), x.shape)
     return place.add(place.node.op, [copy, *place.node.inputs[1:]], place.output)
+
+
+def _read_of(node: Node, source: Node) -> Tensor | None:
+    """The output of ``source`` that ``node`` reads, through RESHAPEs."""
+    tensor = node.input(0)
+    while tensor.producer is not None and tensor.producer is not source:
+        tensor = tensor.producer.input(0)
+    return tensor if tensor.producer is source else None
