@@ -100,7 +100,8 @@ class Compilers:
         answer = child.stdout.readline()
         if answer:
             return answer.strip()
-        child.wait()
+        with child:
+            pass
         del self._running[compiler.version]
         return f"it died with {child.returncode}"
 
@@ -114,7 +115,6 @@ class Compilers:
     def close(self) -> None:
         """End the processes."""
         for child in self._running.values():
-            assert child.stdin is not None
-            child.stdin.close()
-            child.wait(timeout=30)
+            with child:      # closes its pipes, at which it ends
+                pass
         self._running.clear()

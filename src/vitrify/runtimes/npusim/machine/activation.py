@@ -14,6 +14,8 @@ from vitrify.runtimes.npusim.machine.registers import Registers
 _NATIVE = {3: ("tanh", tanh_16), 4: ("sigmoid", sigmoid_16)}
 _FIRST_TABLE = 16
 _SLOT = 256
+_SHORT = (-(1 << 15), (1 << 15) - 1)
+"""What indexes a table of 16 bits."""
 _CLIPS = {2: (8, False), 3: (8, True), 5: (16, True)}
 
 
@@ -42,7 +44,7 @@ def _look_up(values: Values, slot: int, ofm: FeatureMap, registers: Registers, m
         return np.asarray(table.astype(np.int64)[np.clip(values, low, low + _SLOT - 1) - low])
     size = 2 * _SLOT * 4
     table = memory.region(INTERNAL, start, start + size, "a table")[start:start + size].view(np.int16).astype(np.int64)
-    index = (values >> 7) + _SLOT
+    index = (np.clip(values, *_SHORT) >> 7) + _SLOT
     base, slope = table[0::2][index], table[1::2][index]
     return np.asarray(base + (slope * (values & 0x7F) + 64 >> 7))
 

@@ -53,8 +53,18 @@ class FeatureMap(NamedTuple):
         found: np.dtype[Any] = np.dtype(_TYPES[self.bits, int(self.signed)])
         return found
 
+    def check(self, memory: Memory) -> None:
+        """Refuse a map of more values than its region has bytes.
+
+        Raises:
+            ModelError: it has.
+        """
+        height, width, depth = self.layout.shape
+        memory.room(self.region, height * width * depth, self.prefix)
+
     def read(self, memory: Memory) -> Values:
         """Return its values as they are stored, [height, width, depth], int64."""
+        self.check(memory)
         plan = addresses(self.layout)
         data = memory.region(self.region, plan.low, plan.high, self.prefix)
         if plan.start is not None:
@@ -65,6 +75,7 @@ class FeatureMap(NamedTuple):
 
     def write(self, memory: Memory, values: Values) -> None:
         """Store ``values``, which fit the type."""
+        self.check(memory)
         plan = addresses(self.layout)
         data = memory.region(self.region, plan.low, plan.high, self.prefix, write=True)
         stored = np.ascontiguousarray(values.astype(self.dtype))

@@ -76,8 +76,9 @@ class Machine:
     def _execute(self, command: Command, registers: Registers) -> Done:
         if command.spec.name == "DMA_START":
             return Done(command, transfer(registers, self.memory))
-        values, touched = self._kernel(command, registers)
         output = feature_map(registers, "OFM", output_shape(registers))
+        output.check(self.memory)
+        values, touched = self._kernel(command, registers)
         stored = finish(values, output, registers, self.memory, self._tables)
         output.write(self.memory, stored)
         return Done(command, [*touched, output.touch(writes=True)], output, stored,

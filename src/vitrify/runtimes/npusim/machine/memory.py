@@ -24,6 +24,8 @@ class Touch(NamedTuple):
 
 
 INTERNAL = -1
+_SPARE = 1 << 20
+"""Values that padding may add to any input."""
 
 
 class Memory:
@@ -51,6 +53,21 @@ class Memory:
             raise self._error(f"{what} writes into the constants")
         (self.written_bytes if write else self.read_bytes)[index] += high - low
         return found
+
+    def room(self, index: int, count: int, what: str, spread: int = 1) -> None:
+        """Check that a region could hold ``count`` values, or ``spread`` times as many made of what it holds.
+
+        Nothing is laid out for a command before this: a few bytes of a damaged stream can name 2^48 values.
+
+        Raises:
+            ModelError: there is no such region, or it is smaller.
+        """
+        found = self.regions.get(index)
+        if found is None:
+            raise self._error(f"{what} names region {index}; there are {sorted(NAMES)}")
+        if count > spread * found.size + (_SPARE if spread > 1 else 0):
+            raise self._error(f"{what} has {count} values, more than the {found.size} bytes of the "
+                              f"{NAMES.get(index, 'internal memory')} can make")
 
     @staticmethod
     def _error(headline: str) -> ModelError:

@@ -14,6 +14,11 @@ from vitrify.runtimes.npusim.machine.numerics import Values
 from vitrify.runtimes.npusim.machine.registers import Registers
 from vitrify.runtimes.npusim.stream.commands import Upscale
 
+_SPREAD = 8
+"""Upscaling makes four values of one; padding is a few rows and columns more."""
+_MOST = 1 << 37
+"""Multiplications of one command: a tenth of a second on the largest of these chips."""
+
 
 class Window(NamedTuple):
     """A window: its extents, strides and dilation (each y, x), the padding, and the output's extents."""
@@ -73,6 +78,11 @@ def window(registers: Registers) -> Window:
     if min(found.input) < 1:
         raise ModelError.of("npusim.geometry", f"a window of {found.extent} with padding {found.padding} leaves an "
                             f"input of {found.input}", why="the stream is damaged")
+    rows, columns, depth = found.output
+    work = rows * columns * depth * found.extent[0] * found.extent[1] * (registers["IFM_DEPTH_M1"] + 1)
+    if work > _MOST:
+        raise ModelError.of("npusim.geometry", f"a command of {work} multiplications; {_MOST} are run",
+                            why="the stream is damaged")
     return found
 
 
@@ -91,8 +101,11 @@ def input_map(registers: Registers, over: Window) -> FeatureMap:
 
 def padded_input(source: FeatureMap, memory: Memory, over: Window, fill: int) -> Values:
     """Return the input less its zero point, upscaled and padded with ``fill``."""
-    x = source.read(memory) - source.zero_point
     high, wide = over.input
+    top, left, bottom, right = over.padding
+    memory.room(source.region, (high + top + bottom) * (wide + left + right) * source.layout.shape[2],
+                "a padded input", _SPREAD)
+    x = source.read(memory) - source.zero_point
     if over.upscale == Upscale.NEAREST:
         x = x.repeat(2, 0).repeat(2, 1)[:high, :wide]
     elif over.upscale == Upscale.ZEROS:
@@ -101,5 +114,4 @@ def padded_input(source: FeatureMap, memory: Memory, over: Window, fill: int) ->
         x = spread[:high, :wide]
     if not over.padded:
         return x
-    top, left, bottom, right = over.padding
     return np.pad(x, ((top, bottom), (left, right), (0, 0)), constant_values=fill)

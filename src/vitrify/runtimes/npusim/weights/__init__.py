@@ -11,7 +11,7 @@ import numpy as np
 from vitrify.core.errors import ModelError
 from vitrify.runtimes.npusim.weights.scales import Scales, read_scales
 from vitrify.runtimes.npusim.weights.stream import decode_weights
-from vitrify.runtimes.npusim.weights.traversal import Traversal, order, output_unit
+from vitrify.runtimes.npusim.weights.traversal import Traversal, elements, order, output_unit
 
 __all__ = ["Scales", "Traversal", "decode_weights", "order", "output_unit", "read_scales", "unpack"]
 
@@ -37,11 +37,12 @@ def unpack(streams: Sequence[bytes], walk: Traversal) -> Any:
 
 @lru_cache(maxsize=_KEPT)
 def _unpacked(stream: bytes, walk: Traversal) -> Any:
-    places = order(walk)
-    found = decode_weights(stream, places.elements)
-    if len(found) != places.elements:
+    needed = elements(walk)
+    found = decode_weights(stream, needed)
+    if len(found) != needed:
         raise ModelError.of("npusim.weight-stream", f"a weight stream holds {len(found)} elements, and the command "
-                            f"needs {places.elements}", why="the stream is damaged, or made for another accelerator")
+                            f"needs {needed}", why="the stream is damaged, or made for another accelerator")
+    places = order(walk)
     valid = places.place >= 0
     if found[~valid].any():
         raise ModelError.of("npusim.weight-order", "weights stand where the order has padding",

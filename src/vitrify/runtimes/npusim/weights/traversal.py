@@ -56,6 +56,27 @@ def order(walk: Traversal) -> Order:
     return Order(place)
 
 
+def elements(walk: Traversal) -> int:
+    """How many elements the order has, without laying it out: a damaged command may name any number."""
+    high, wide = walk.kernel
+    down, across = (_SUB_KERNEL // spread for spread in walk.dilation)
+    unit, multiple = walk.output_unit, _multiple(walk)
+    outputs = _in_parts(walk.outputs, walk.block_depth, unit)
+    window = sum(-(-min(down, high - top) * min(across, wide - left) // multiple) * multiple
+                 for top in range(0, high, down) for left in range(0, wide, across))
+    if walk.depthwise:
+        return outputs * window
+    block = _input_block(walk)
+    inputs = _in_parts(walk.inputs, block, _UNIT if walk.part_kernel else block)
+    return outputs * window * inputs
+
+
+def _in_parts(count: int, size: int, unit: int) -> int:
+    """``count`` in parts of ``size``, each filled up to a multiple of ``unit``."""
+    whole, rest = divmod(count, size)
+    return whole * -(-size // unit) * unit + -(-rest // unit) * unit
+
+
 def _corners(walk: Traversal) -> list[tuple[int, int, int, int]]:
     high, wide = walk.kernel
     depth = _input_block(walk)
