@@ -29,6 +29,9 @@ from vitrify.pipeline.steps import (
 )
 from vitrify.results import ConvertResult
 
+TELLING = frozenset({"names", "task", "character", "kpt_shape"})
+"""Metadata that says what outputs mean. Source: the exporters of Ultralytics and PaddleOCR."""
+
 __all__ = ["ConvertOptions", "convert_file", "float_model", "write_checked"]
 
 
@@ -72,7 +75,24 @@ def float_model(source: Path, options: ConvertOptions, reporter: Reporter) -> tu
     with step(reporter, "optimize") as note:
         ledger = optimize_model(model, options)
         note.text = f"{sum(map(len, model.graphs))} nodes"
+    describe(model)
     return model, ledger
+
+
+def describe(model: Model) -> None:
+    """Let a model remember what its outputs mean, where its exporter wrote that into the source.
+
+    Without the exporter's word the shapes tell as much later on, and the interface keeps them.
+    """
+    words = model.extras.get("exporter", {})
+    if model.interface is None or not TELLING & words.keys():
+        return
+    from vitrify.tasks.recognising import recognise
+    from vitrify.tasks.spec import remember
+
+    spec = recognise(model.interface, words)
+    if spec is not None:
+        remember(model, spec)
 
 
 def module_model(module: object, example_inputs: Any, options: ConvertOptions) -> Model:

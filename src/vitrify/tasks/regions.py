@@ -32,10 +32,10 @@ def labelled(mask: Array) -> tuple[Array, int]:
             one = parent[one]
         return one
 
-    first = np.searchsorted(rows, np.arange(height + 1))
+    edge = np.searchsorted(rows, np.arange(height + 1)).tolist()
     for row in range(1, height):
-        above, here = int(first[row - 1]), int(first[row])
-        while above < first[row] and here < first[row + 1]:
+        above, here = edge[row - 1], edge[row]
+        while above < edge[row] and here < edge[row + 1]:
             if starts[above] <= ends[here] and starts[here] <= ends[above]:
                 parent[root(here)] = root(above)
             if ends[above] < ends[here]:

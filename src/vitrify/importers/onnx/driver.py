@@ -66,6 +66,7 @@ def import_model(source: SourceModel, shapes: Mapping[str, Sequence[int] | int],
     walk.outputs(source.graph)
     model = _model(source, walk.context, extents)
     model.extras["steps"] = walk.context.steps
+    model.extras["exporter"] = dict(source.metadata)
     model.extras["findings"] = [*newer, *notes, *walk.context.findings]
     return model
 

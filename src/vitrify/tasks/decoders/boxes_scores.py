@@ -20,7 +20,8 @@ MOST_QUERIES = 1000
 MOST_OF_CLASS = 300
 """Candidates of a class that are compared. Source: torchvision's SSDLite, topk_candidates."""
 NANODET = (8, 16, 32, 64)
-IMAGENET_BGR: Mapping[str, Any] = {"color": "bgr", "scale": 1.0, "mean": (103.53, 116.28, 123.675), "std": (57.375, 57.12, 58.395)}
+IMAGENET_BGR: Mapping[str, Any] = {"color": "bgr", "scale": 1.0, "mean": (103.53, 116.28, 123.675),
+                                   "std": (57.375, 57.12, 58.395)}
 
 
 def _pair(signs: Signs) -> tuple[int, int]:

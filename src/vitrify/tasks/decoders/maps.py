@@ -71,13 +71,20 @@ def enlarged(values: Array, size: tuple[int, int]) -> Array:
     """Maps [channels, h, w] at another size, linearly between the middles of pixels."""
     if values.shape[1:] == size:
         return values
-    for axis, wanted in ((1, size[0]), (2, size[1])):
-        places = np.clip((np.arange(wanted) + 0.5) * values.shape[axis] / wanted - 0.5, 0, values.shape[axis] - 1)
-        low = places.astype(np.int64)
-        high = np.minimum(low + 1, values.shape[axis] - 1)
-        share = (places - low).astype(np.float32).reshape([-1 if a == axis else 1 for a in range(3)])
-        values = np.take(values, low, axis) * (1 - share) + np.take(values, high, axis) * share
-    return values
+    down, across = (_between(values.shape[axis], size[axis - 1]) for axis in (1, 2))
+    found: Array = down @ (values @ across.T)
+    return found
+
+
+def _between(given: int, wanted: int) -> Array:
+    """The matrix [wanted, given] of a line's linear enlargement."""
+    places = np.clip((np.arange(wanted) + 0.5) * given / wanted - 0.5, 0, given - 1)
+    low = places.astype(np.int64)
+    share, rows = (places - low).astype(np.float32), np.arange(wanted)
+    found = np.zeros((wanted, given), np.float32)
+    found[rows, low] = 1 - share
+    found[rows, np.minimum(low + 1, given - 1)] += share
+    return found
 
 
 def _one(signs: Signs) -> Mapping[str, Any] | None:

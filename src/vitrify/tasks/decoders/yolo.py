@@ -149,14 +149,14 @@ def prototypes(answer: Answer) -> Array:
 def masks(weights: Array, protos: Array, boxes: Array, size: tuple[int, int]) -> Array:
     """Masks [n, size] of bool: the sums of prototypes above 0, at the input's size, within their boxes.
 
-    The sums are enlarged first and cut at their boxes' rounded edges then. Source: Ultralytics 8.4, ops.process_mask.
+    The sums are enlarged first and cut at their boxes then. Source: Ultralytics 8.4, ops.process_mask.
     """
     from vitrify.tasks.decoders.maps import enlarged
 
     high, wide = protos.shape[1:]
     made = np.zeros((len(weights), *size), bool)
     flat = protos.reshape(len(protos), -1).astype(np.float32)
-    for number, (row, box) in enumerate(zip(weights.astype(np.float32), np.rint(boxes).astype(int), strict=True)):
+    for number, (row, box) in enumerate(zip(weights.astype(np.float32), np.ceil(boxes).astype(int), strict=True)):
         x1, y1, x2, y2 = np.maximum(box, 0)
         whole = enlarged((row @ flat).reshape(1, high, wide), size)[0] > 0
         made[number, y1:y2, x1:x2] = whole[y1:y2, x1:x2]
