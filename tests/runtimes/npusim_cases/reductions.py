@@ -25,6 +25,12 @@ def total(shape: Shape, axes: tuple[int, ...], scale: float = 0.3, keep: bool = 
     return lambda pen: pen.op(ops.Sum(keep_dims=keep), [pen.x(*shape), pen.ints(*axes)], scale)
 
 
+def halves(pen: Pen) -> Tensor:
+    """Scales that are powers of two: a quarter of the sums lie between two steps."""
+    x = pen.x(1, 6, 5, 20, scale=0.0625, zero=0)
+    return pen.op(ops.Sum(keep_dims=True), [x, pen.ints(3)], 0.25, 0)
+
+
 def extreme(kind: type[ops.Operator], shape: Shape, axes: tuple[int, ...], keep: bool = True) -> Draw:
     def draw(pen: Pen) -> Tensor:
         x = pen.x(*shape)
@@ -58,7 +64,7 @@ def totals() -> Iterator[Case]:
     for name, draw in {"depth": total((1, 6, 5, 20), (3,)), "h": total((1, 6, 5, 20), (1,)),
                        "w": total((1, 6, 5, 20), (2,)), "fine": total((1, 6, 5, 20), (3,), 0.05),
                        "rank 2": total((7, 20), (1,)), "without dims": total((1, 6, 5, 20), (3,), keep=False),
-                       "two axes": total((1, 6, 5, 20), (1, 2))}.items():
+                       "two axes": total((1, 6, 5, 20), (1, 2)), "halves": halves}.items():
         yield Case("SUM", name, draw)
     for operator, kind in (("REDUCE_MAX", ops.ReduceMax), ("REDUCE_MIN", ops.ReduceMin)):
         for name, shape, axes in (("depth", (1, 6, 5, 20), (3,)), ("h", (1, 6, 5, 20), (1,)),

@@ -69,7 +69,15 @@ def pool(kind: type[ops.Operator], shape: tuple[int, int, int] = (13, 11, 10), k
     return draw
 
 
+def halved(pen: Pen) -> Tensor:
+    """Scales that are powers of two, so that every second sum lies between two steps."""
+    x = pen.x(1, 8, 8, 4, scale=2.0 ** (-10 if pen.wide else -4), zero=0)
+    weights = pen.weights(4, 1, 1, 4, axis=None, scale=2.0 ** -7)
+    return pen.op(ops.Conv2D(), [x, weights, pen.bias(x, weights, 4)], 2.0 ** (-13 if pen.wide else -3), 0)
+
+
 CONVOLUTIONS = {
+    "halves": halved,
     "1x1": conv(kernel=(1, 1)), "1x1 of one channel": conv((9, 8, 1), kernel=(1, 1)),
     "1x1 to one channel": conv(outputs=1, kernel=(1, 1)), "1x1 deep": conv((5, 4, 150), 70, (1, 1), scale=1.2),
     "1x1 stride 2": conv(kernel=(1, 1), stride=(2, 2)), "1x3": conv(kernel=(1, 3)), "3x1": conv(kernel=(3, 1)),

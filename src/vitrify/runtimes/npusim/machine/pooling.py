@@ -46,4 +46,7 @@ def _average(total: Values, over: Window, scaling: tuple[int, int]) -> Values:
                             why="no compiler was seen to make one")
     top, left, bottom, right = over.padding
     inside = np.pad(np.ones((*over.input, 1), np.int64), ((top, bottom), (left, right), (0, 0)))
-    return divide(total, reduce(np.add, over.sweep(inside)))
+    count = reduce(np.add, over.sweep(inside))
+    if not count.all():
+        raise ModelError.of("npusim.geometry", "an average of padding alone", why="the stream is damaged")
+    return divide(total, count)
