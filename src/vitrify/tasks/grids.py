@@ -24,7 +24,7 @@ class Level:
     values: list[Array] = field(default_factory=list)
 
 
-def _place(shape: Shape, size: tuple[int, int]) -> tuple[int, int, int, bool] | None:
+def placed(shape: Shape, size: tuple[int, int]) -> tuple[int, int, int, bool] | None:
     """Stride, height, width of a grid [1,C,h,w] or [1,h,w,C], and whether its channels come first."""
     if len(shape) != 4 or shape[0] != 1 or not any(size):
         return None
@@ -41,7 +41,7 @@ def levels_of(signs: Signs) -> dict[int, list[int]] | None:
     """The channels of the outputs of each stride, None where an output is no grid."""
     found: dict[int, list[int]] = {}
     for shape in signs.shapes:
-        place = _place(shape, signs.size)
+        place = placed(shape, signs.size)
         if place is None:
             return None
         found.setdefault(place[0], []).append(shape[1] if place[3] else shape[3])
@@ -52,7 +52,7 @@ def levels(answer: Answer, size: tuple[int, int]) -> list[Level]:
     """The levels of an answer, the finest first."""
     found: dict[int, Level] = {}
     for value in answer.values():
-        place = _place(value.shape, size)
+        place = placed(value.shape, size)
         if place is None:
             raise ValueError(f"{list(value.shape)} is no grid over {size}")
         stride, height, width, first = place

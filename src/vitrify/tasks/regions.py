@@ -43,10 +43,10 @@ def labelled(mask: Array) -> tuple[Array, int]:
             else:
                 here += 1
     roots = [root(n) for n in range(len(rows))]
-    numbers = {r: n for n, r in enumerate(dict.fromkeys(roots), 1)}
+    numbers = {one: n for n, one in enumerate(dict.fromkeys(roots), 1)}
     found = np.zeros((height, width), np.int32)
-    for row, start, end, one in zip(rows, starts, ends, roots, strict=True):
-        found[row, start:end] = numbers[one]
+    for place, start, end, one in zip(rows, starts, ends, roots, strict=True):
+        found[place, start:end] = numbers[one]
     return found, len(numbers)
 
 

@@ -89,7 +89,7 @@ def by_scheduler(plan: Plan, batches: Iterator[Batch], address: str, take: Take)
     with client:
         count = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
         waiting: dict[Any, Batch] = {}
-        done = as_completed()
+        done = as_completed(loop=client.loop)
         for batch in _first(batches, count * AHEAD):
             _submit(client, plan, batch, waiting, done)
         for future in done:

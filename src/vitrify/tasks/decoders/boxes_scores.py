@@ -35,7 +35,7 @@ def _pair(signs: Signs) -> tuple[int, int]:
 
 def _grid(signs: Signs) -> Mapping[str, Any] | None:
     places, classes = _pair(signs)
-    return {"classes": classes} if any(places == cells(signs.size, g) for g in GRIDS) else None
+    return {"classes": classes} if places and any(places == cells(signs.size, g) for g in GRIDS) else None
 
 
 def _priors(signs: Signs) -> Mapping[str, Any] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from vitrify.tasks.decoders.transformers import IMAGENET
 from vitrify.tasks.decoders.yolo import from_logits
 from vitrify.tasks.found import Objects
-from vitrify.tasks.grids import levels_of
+from vitrify.tasks.grids import levels_of, placed
 from vitrify.tasks.registry import Answer, Signs, decoder
 from vitrify.tasks.spec import TaskSpec
 
@@ -31,8 +31,9 @@ def _fits(signs: Signs) -> Mapping[str, Any] | None:
          score=0.3, **IMAGENET)
 def centernet(answer: Answer, spec: TaskSpec, size: tuple[int, int]) -> Objects:
     """Peaks of 3x3 neighbourhoods, the best of all classes; sizes come before offsets among the outputs."""
-    first = [v[0] if v.shape[1] < max(v.shape[2], 3) or v.shape[1] > v.shape[3] else v[0].transpose(2, 0, 1)
-             for v in answer.values()]
+    places = [placed(v.shape, size) for v in answer.values()]
+    first = [v[0] if at is not None and at[3] else v[0].transpose(2, 0, 1)
+             for v, at in zip(answer.values(), places, strict=True)]
     heat = from_logits(next(v for v in first if len(v) != 2).astype(np.float32))
     sizes, offsets = (v.astype(np.float32) for v in first if len(v) == 2)
     scores = np.where(heat == _highest(heat), heat, 0).reshape(-1)
