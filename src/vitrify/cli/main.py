@@ -22,6 +22,7 @@ from vitrify.cli.doctor import doctor
 from vitrify.cli.eval import eval
 from vitrify.cli.explain import explain
 from vitrify.cli.inspect import inspect
+from vitrify.cli.measure import measure
 from vitrify.cli.profile import profile
 from vitrify.cli.quantize import quantize
 from vitrify.cli.recipes import recipes
@@ -32,8 +33,8 @@ from vitrify.cli.targets import targets
 from vitrify.cli.verify import verify
 
 COMMANDS: dict[str, Command] = {command.__name__: command for command in (
-    build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify, diff, run, eval, doctor,
-    profile, reduce)}
+    build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify, diff, run, eval,
+    doctor, profile, measure, reduce)}
 
 STATUSES = ("exit status:", "  0         all is well", "  1         the model, the data or the check is not good",
             "  2         the call is wrong, or a file cannot be read or written", "  130       interrupted")

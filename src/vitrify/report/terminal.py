@@ -19,6 +19,7 @@ from vitrify.report.check_text import show_check
 from vitrify.report.diff_text import show_diff
 from vitrify.report.doctor_text import show_doctor
 from vitrify.report.explain_text import show_explanation, show_targets
+from vitrify.report.measure_text import show_measurement
 from vitrify.report.profile_text import show_profile
 from vitrify.report.reduce_text import show_bisection, show_reduction
 from vitrify.report.search_text import show_search
@@ -39,6 +40,7 @@ from vitrify.results import (
     EvalResult,
     ExplainResult,
     InspectResult,
+    MeasureResult,
     ProfileResult,
     QuantizationRow,
     QuantizeResult,
@@ -350,5 +352,6 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     EvalResult: show_eval,
     ReduceResult: show_reduction,
     BisectResult: show_bisection,
+    MeasureResult: show_measurement,
 }
 """How each answer is shown."""

@@ -18,6 +18,7 @@ from vitrify.results.commands import (
     ExplainResult,
     FailureResult,
     InspectResult,
+    MeasureResult,
     ProfileResult,
     QuantizeResult,
     RecipeRow,
@@ -32,6 +33,7 @@ from vitrify.results.commands import (
 from vitrify.results.diffing import ChangeRow, DiffSide, EndRow, NodeRow, SourceRow
 from vitrify.results.doctoring import BoardRow, PartRow, ServedRow
 from vitrify.results.explained import ExplanationRow, FactRow, TargetRow
+from vitrify.results.measuring import MeasuredPart
 from vitrify.results.record import Artifact, BindingRow, ModelFacts, PictureRow, RunRecord, ScoreRow
 from vitrify.results.reducing import BisectRow, ReduceStep
 from vitrify.results.rows import (
@@ -104,6 +106,8 @@ __all__ = [
     "InspectResult",
     "LedgerRow",
     "Lowest",
+    "MeasureResult",
+    "MeasuredPart",
     "ModelFacts",
     "NodeRow",
     "OperatorRow",

@@ -13,6 +13,7 @@ from vitrify.results.diffing import DiffSide, EndRow, NodeRow, SourceRow
 from vitrify.results.doctoring import BoardRow, PartRow, ServedRow
 from vitrify.results.explained import ExplanationRow, TargetRow
 from vitrify.results.fixes import FixOutcome
+from vitrify.results.measuring import MeasuredPart
 from vitrify.results.profiling import (
     AdviceRow,
     ComparedRow,
@@ -412,6 +413,30 @@ class BisectResult(Result):
     seconds: float = 0.0
 
 
+class MeasureResult(Result):
+    """A measurement of a board that was taken in, and how far estimates are off.
+
+    ``file`` keeps the measurements; of this target ``measurements`` are used. ``corrected_ms`` is the estimate as all
+    of them correct it. The errors are medians over them, relative to what was measured: without any correction, with
+    the correction that all give, and with each corrected by the others alone (null with fewer than two).
+    """
+
+    model: str = ""
+    target: str = ""
+    side: str = ""
+    threads: int = 1
+    source: str = ""
+    file: str = ""
+    measured_ms: float = 0.0
+    estimated_ms: float = 0.0
+    corrected_ms: float = 0.0
+    parts: list[MeasuredPart] = []
+    measurements: int = 0
+    error_before: float | None = None
+    error_after: float | None = None
+    error_of_others: float | None = None
+
+
 RESULTS: dict[str, type[Result]] = {
     "inspect": InspectResult,
     "convert": ConvertResult,
@@ -430,5 +455,6 @@ RESULTS: dict[str, type[Result]] = {
     "eval": EvalResult,
     "reduce": ReduceResult,
     "bisect": BisectResult,
+    "measure": MeasureResult,
 }
 """The answer of each command."""

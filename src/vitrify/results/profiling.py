@@ -216,7 +216,8 @@ class MemoryPlan(msgspec.Struct, kw_only=True):
 
 class FormRow(msgspec.Struct, kw_only=True):
     """Nodes of one form of the model that a source node lives on in. ``time_ms`` and ``bytes`` are theirs together,
-    shared out evenly where others live on in them too; ``types`` are those of what they give."""
+    shared out evenly where others live on in them too; ``types`` are those of what they give. ``placement`` is also
+    ``host`` where the host computes it from the file's outputs, and ``folded`` into ``nodes``."""
 
     nodes: list[str] = []
     operators: list[str] = []

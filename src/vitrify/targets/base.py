@@ -41,7 +41,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ``family`` is the package of rules that holds for it, ``core`` the variant among them. ``far_memory`` holds the
     weights, unless ``constants`` are near; values live there too, or in on-chip memory (``arena``).
     ``where_compiled`` says what happens where no compiler that Vitrify drives serves the chip.
-    ``cpu`` names the cores that take what the NPU does not.
+    ``cpu`` names the cores that take what the NPU does not. ``corrections`` are measured over estimated times, by side
+    ("cpu", "npu") and by side and operator ("cpu ADD"), and ``corrected_by`` says whose; no file of a target has them.
     """
 
     name: str
@@ -57,6 +58,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     where_compiled: str = ""
     cpu: str = "the processor beside it"
     facts: dict[str, Fact]
+    corrections: dict[str, float] = {}
+    corrected_by: str = ""
 
     @property
     def far_bytes_per_s(self) -> Fact:
@@ -82,6 +85,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def known(self, name: str) -> float | None:
         """Return one fact's value, None where nothing about it is known."""
         return self.facts[name].value if name in self.facts else None
+
+    def correction(self, side: str, kind: str = "") -> float:
+        """Return what times of ``kind`` on one side are multiplied by: its own factor, or else that of the side."""
+        return self.corrections.get(f"{side} {kind}", self.corrections.get(side, 1.0))
+
+    def told(self, source: str) -> str:
+        """Return where an estimate is from, and what corrected it."""
+        return f"{source}, {self.corrected_by}" if self.corrected_by else source
 
     def doubts(self) -> list[str]:
         """Return a sentence for each fact that is not documented: name, value, basis and source."""

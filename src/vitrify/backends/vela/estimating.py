@@ -26,7 +26,7 @@ def npu_seconds(rows: Sequence[Perf], target: Target) -> Seconds:
     cycles = sum(row.cycles for row in rows) * ratio.value
     low = min(sum(row.cycles_with_far(fast) for row in rows), cycles * ratio.bounds[0])
     high = max(sum(row.cycles_with_far(slow) for row in rows), cycles * ratio.bounds[1])
-    return Seconds(low / clock.value, cycles / clock.value, high / clock.value)
+    return Seconds(low, cycles, high).times(target.correction("npu") / clock.value)
 
 
 def estimate(placed: Sequence[Placed], unowned: Sequence[Perf], calls: int, target: Target, version: str) -> Estimate:
@@ -47,6 +47,7 @@ def estimate(placed: Sequence[Placed], unowned: Sequence[Perf], calls: int, targ
     far = target.far_bytes_per_s
     source = (f"Vela {version} cycle model, {target.value('clock_hz') / 1e9:g} GHz, "
               f"{_MEMORIES[target.far_memory]} {far.value / 1e9:.3g} GB/s ({far.basis})")
-    return Estimate(latency_ms=both.likely * _MS, low_ms=both.low * _MS, high_ms=both.high * _MS, source=source,
+    return Estimate(latency_ms=both.likely * _MS, low_ms=both.low * _MS, high_ms=both.high * _MS,
+                    source=target.told(source),
                     npu_ms=npu.likely * _MS, cpu_ms=cpu.likely * _MS, driver_ms=driver.likely * _MS,
                     npu_cycles=sum(row.cycles for row in rows if not row.on_cpu), assumptions=tuple(target.doubts()))

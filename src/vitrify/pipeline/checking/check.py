@@ -52,10 +52,10 @@ def check_file(source: Path, target: str, data: DataOptions, conversion: Convert
     Raises:
         VitrifyError: the file is no model, or cannot be imported, or not be fixed.
     """
-    from vitrify.targets import base as targets
+    from vitrify.pipeline.measuring.correcting import load_target
 
     shown = reporter or Silent()
-    chip = targets.load(target)
+    chip = load_target(target)
     existing(source)
     data.check()
     fix.check(source, data.path)

@@ -110,10 +110,10 @@ def _compile(path: Path, target: Target, driver: Backend, judged: Judged) -> str
 
 def _own_estimate(judged: Judged, answer: Compiled) -> Estimate | None:
     """What the target's facts say where the compiler says nothing of time."""
-    from vitrify.targets import base
+    from vitrify.pipeline.measuring.correcting import load_target
     from vitrify.targets.rules import estimated
 
-    return estimated(judged.model.main, base.load(answer.target), answer.placement)
+    return estimated(judged.model.main, load_target(answer.target), answer.placement)
 
 
 def compile_later(path: Path, target: Target) -> Finding | None:

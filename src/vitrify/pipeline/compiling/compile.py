@@ -41,10 +41,10 @@ def compile_file(source: Path, target: str, output: Path | None, reporter: Repor
     Raises:
         VitrifyError: the file is not int8 TFLite, LiteRT or the compiler refuses it, or it cannot be written.
     """
-    from vitrify.targets import base as targets
+    from vitrify.pipeline.measuring.correcting import load_target
 
     meter, shown = Meter(), reporter or Silent()
-    chip = targets.load(target)
+    chip = load_target(target)
     options.check()
     driver, how = driver_for(chip), compiler or CompilerOptions()
     written = destination(existing(source), output, driver.ending)

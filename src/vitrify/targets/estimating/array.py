@@ -36,11 +36,12 @@ def npu_time(node: Node, target: Target) -> NodeTime:
     start = parts.pop("start")
     bound: Bound = max(parts, key=parts.__getitem__)
     likely = parts[bound] + start
-    source = f"Vitrify's own model of {target.npu}"
     if "npu_spread" in target.facts:
-        return NodeTime(spread(likely, target, "npu_spread"), bound if parts[bound] >= start else "start", source)
-    low, high = (_at_bound(work, target, fast) for fast in (True, False))
-    return NodeTime(Seconds(low, likely, high), bound if parts[bound] >= start else "start", source)
+        found = spread(likely, target, "npu_spread")
+    else:
+        found = Seconds(_at_bound(work, target, True), likely, _at_bound(work, target, False))
+    return NodeTime(found.times(target.correction("npu", work.kind)), bound if parts[bound] >= start else "start",
+                    target.told(f"Vitrify's own model of {target.npu}"))
 
 
 def array_parts(work: Work, target: Target) -> dict[Bound, float]:

@@ -23,11 +23,11 @@ def cpu_time(node: Node, target: Target, threads: int = 1) -> NodeTime:
     """Return the time of ``node`` on ``threads`` cores, and what it waits for."""
     work = work_of(node)
     parts = cpu_parts(work, target, threads)
-    source = f"Vitrify's model of {target.cpu}, int8, {threads} thread{'s' * (threads > 1)}"
+    source = target.told(f"Vitrify's model of {target.cpu}, int8, {threads} thread{'s' * (threads > 1)}")
     bound = max(parts, key=parts.__getitem__)
-    if "cpu_spread" in target.facts:
-        return NodeTime(spread(sum(parts.values()), target, "cpu_spread"), bound, source)
-    return NodeTime(_by_bounds(work, target), bound, source)
+    found = spread(sum(parts.values()), target, "cpu_spread") if "cpu_spread" in target.facts else _by_bounds(
+        work, target)
+    return NodeTime(found.times(target.correction("cpu", work.kind)), bound, source)
 
 
 def cpu_parts(work: Work, target: Target, threads: int = 1) -> dict[Bound, float]:

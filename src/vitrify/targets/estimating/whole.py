@@ -48,6 +48,7 @@ def estimate(times: Mapping[Node, Seconds], places: Mapping[Node, Place], calls:
     efficiency = target.fact("npu_efficiency")
     source = (f"Vitrify's own model of the chip, not its compiler: {target.value('macs_per_cycle'):g} MACs at "
               f"{target.value('clock_hz') / 1e9:g} GHz, {efficiency.value:.0%} of that ({efficiency.basis})")
-    return Estimate(latency_ms=both.likely * _MS, low_ms=both.low * _MS, high_ms=both.high * _MS, source=source,
+    return Estimate(latency_ms=both.likely * _MS, low_ms=both.low * _MS, high_ms=both.high * _MS,
+                    source=target.told(source),
                     npu_ms=npu.likely * _MS, cpu_ms=cpu.likely * _MS, driver_ms=driver.likely * _MS,
                     npu_cycles=round(npu.likely * target.value("clock_hz")), assumptions=tuple(target.doubts()))

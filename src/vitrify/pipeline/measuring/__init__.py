@@ -1,0 +1,2 @@
+"""Measurements of a board: read from a benchmark's own output or typed in, kept in the workspace, correcting estimates.
+"""
