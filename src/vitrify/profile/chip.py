@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from vitrify.ir import Graph, Node
@@ -31,7 +31,7 @@ def of_compiled(graph: Graph, compiled: Compiled, target: Target) -> ChipProfile
 
     Each of the compiler's cycles is a node's or stands in ``rest``.
     """
-    where = _partitions(compiled.placement)
+    where = _Partitions(compiled.placement)
     rows = [_compiled_row(index, node, told, where, target)
             for index, (node, told) in enumerate(zip(graph, compiled.operators, strict=True))]
     share_out(list(rows))
@@ -47,7 +47,7 @@ def of_estimate(graph: Graph, placement: Placement, estimate: Estimate | None, t
 
     places = {node: verdict.placement for node, verdict in zip(graph, placement.verdicts, strict=True)}
     times = node_times(graph, places, target)
-    where = _partitions(placement)
+    where = _Partitions(placement)
     rows = []
     for index, node in enumerate(graph):
         row = _row(index, node, places[node], where)
@@ -61,14 +61,14 @@ def of_estimate(graph: Graph, placement: Placement, estimate: Estimate | None, t
     return ChipProfile(rows, _calls(estimate, placement), None)
 
 
-def _row(index: int, node: Node, place: str, where: Mapping[str, int]) -> EstimatedRow:
+def _row(index: int, node: Node, place: str, where: _Partitions) -> EstimatedRow:
     row = EstimatedRow(index=index, node=node.name, operator=node.op.kind, placement=place,
-                       partition=where.get(node.name))
+                       partition=where.take(node.name, place))
     describe(row, node)
     return row
 
 
-def _compiled_row(index: int, node: Node, told: OperatorRow, where: Mapping[str, int], target: Target) -> EstimatedRow:
+def _compiled_row(index: int, node: Node, told: OperatorRow, where: _Partitions, target: Target) -> EstimatedRow:
     row = _row(index, node, told.placement, where)
     row.time_ms, row.low_ms, row.high_ms = told.ms, told.low_ms, told.high_ms
     row.cycles = told.cycles
@@ -103,11 +103,27 @@ def layer_row(layer: Layer) -> LayerRow:
 
 
 def _layer_ms(layer: Layer, target: Target) -> float:
-    return layer.cycles * (target.known("npu_time_ratio") or 1.0) / target.value("clock_hz") * 1e3
+    ratio = (target.known("npu_time_ratio") or 1.0) * target.correction("npu")
+    return layer.cycles * ratio / target.value("clock_hz") * 1e3
 
 
-def _partitions(placement: Placement) -> dict[str, int]:
-    return {name: part.index for part in placement.partitions for name in part.nodes}
+class _Partitions:
+    """The partition of each node, told by name; of nodes that share one, in their order."""
+
+    def __init__(self, placement: Placement) -> None:
+        self._left: dict[str, list[tuple[int, str]]] = {}
+        for part in placement.partitions:
+            for name in part.nodes:
+                self._left.setdefault(name, []).append((part.index, part.placement))
+
+    def take(self, name: str, place: str) -> int | None:
+        """Return the next partition that has a node of that name and place."""
+        left = self._left.get(name, [])
+        found = next((one for one in left if place in (one[1], "folded")), None)
+        if found is None:
+            return None
+        left.remove(found)
+        return found[0]
 
 
 def _calls(estimate: Estimate | None, placement: Placement) -> list[OverheadRow]:

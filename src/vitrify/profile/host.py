@@ -88,13 +88,15 @@ def _of(recorded: Recorded, graph: Graph, options: HostOptions) -> HostProfile:
     times = recorded.table.astype(np.float64)
     delegated = [column for part in inside for column in part]
     times[:, delegated] += _HALF
-    best = quiet(recorded.timed)
+    plain = time_row(recorded.plain)
+    best = quiet(np.add(recorded.plain, recorded.timed)) if recorded.timed else np.zeros(0, np.int64)
     rows = [_row(index, node, own.get(index), owners.get(index, []), times, best, recorded.events)
             for index, node in enumerate(graph)]
     _say_fused(rows, list(graph))
     share_out(list(rows))
     columns = [*own.values(), *delegated]
-    plain = time_row(recorded.plain)
+    if len(best):             # both kinds of run at the same moments: what disturbs one disturbs the other
+        plain.quiet_ms = float(np.asarray(recorded.plain)[best].mean()) * 1e3
     ratio = float(times[best][:, columns].sum(axis=1).mean()) / 1e3 / plain.quiet_ms if len(best) else None
     run = MeasuredRun(
         runtime=f"LiteRT {recorded.version}", kernels="XNNPACK" if options.xnnpack else "LiteRT's own",
@@ -172,8 +174,10 @@ def _say_fused(rows: Sequence[MeasuredRow], nodes: Sequence[Node]) -> None:
             continue
         before = [t.producer for t in node.inputs if t is not None and t.producer is not None]
         after = [user for t in node.outputs for user in t.users]
-        order = (*after, *before) if node.op.kind in _FORWARD else (*before, *after)
-        row.into = next((rows[place[n]].node for n in order if rows[place[n]].placement != "fused"), "")
+        order, forward = (*before, *after), node.op.kind in _FORWARD
+        near = sorted(range(len(order)), key=lambda i: ((order[i] in after) is not forward,
+                                                         abs(place[order[i]] - row.index)))
+        row.into = next((rows[place[order[i]]].node for i in near if rows[place[order[i]]].placement != "fused"), "")
 
 
 def _overhead(recorded: Recorded, times: Array) -> list[OverheadRow]:

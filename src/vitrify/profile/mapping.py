@@ -14,8 +14,10 @@ Row = MeasuredRow | EstimatedRow
 
 
 def map_forms(sources: Sequence[SourceEntry], floating: Graph | None, integers: Graph | None, rows: Sequence[Row],
-              partitions: Sequence[PartitionRow], float_rows: Sequence[Row] = ()) -> MappingRow:
+              partitions: Sequence[PartitionRow], float_rows: Sequence[Row] = (), on_host: bool = False) -> MappingRow:
     """Find every node of the source in each form; ``rows`` are those of the last form, ``float_rows`` of the float one.
+
+    ``on_host``: what the integer form does not compute, the host does with its outputs.
     """
     answer = MappingRow()
     last = integers if integers is not None else floating
@@ -34,7 +36,7 @@ def map_forms(sources: Sequence[SourceEntry], floating: Graph | None, integers: 
                         into=[node.name for node in first.nodes] if first.how == "folded" else [])
         for name, found in maps.items():
             one = found[index]
-            setattr(row, f"{name}_form", times[name].form(one))
+            setattr(row, f"{name}_form", times[name].form(one) or _gone(one, first, on_host))
             row.passes += [p for node in one.nodes if one.how != "folded" for p in node.origin.passes
                            if p not in row.passes]
         if partitions:
@@ -71,6 +73,15 @@ class _Costs:
                        time_ms=sum(time / share for time, share in timed) if timed else None,
                        bytes=sum(row.bytes // share for row, share in rows) if rows else None,
                        placement=", ".join(dict.fromkeys(row.placement for row, _ in rows)))
+
+
+def _gone(one: Mapped, first: Mapped, on_host: bool) -> FormRow | None:
+    """Say where a node is that an earlier form computes and this one does not."""
+    if one is first or first.how in ("folded", "unused"):
+        return None
+    if on_host:
+        return FormRow(placement="host")
+    return FormRow(nodes=[node.name for node in one.nodes], placement="folded")
 
 
 def _compiled(one: Mapped, rows: Sequence[Row], partitions: Sequence[PartitionRow], graph: Graph | None

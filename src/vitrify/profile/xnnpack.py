@@ -23,7 +23,7 @@ _OWN: dict[str, str] = {
     "TRANSPOSE_CONV": r"deconvolution",
     "FULLY_CONNECTED": r"fully connected",
     "BATCH_MATMUL": r"batch matrix|matmul|fully connected",
-    "ADD": r"^add", "SUB": r"^subtract", "MUL": r"^multiply", "DIV": r"^divide",
+    "ADD": r"^add", "SUB": r"^subtract", "MUL": r"^multiply|^square", "DIV": r"^divide",
     "MAXIMUM": r"^maximum", "MINIMUM": r"^minimum", "SQUARED_DIFFERENCE": r"squared difference",
     "PRELU": r"prelu", "LEAKY_RELU": r"leaky", "ELU": r"^elu", "GELU": r"gelu", "HARD_SWISH": r"hardswish",
     "LOGISTIC": r"sigmoid", "TANH": r"tanh", "SOFTMAX": r"softmax", "RSQRT": r"reciprocal square root|rsqrt",
@@ -39,6 +39,11 @@ _OWN: dict[str, str] = {
     "DEPTH_TO_SPACE": r"depth to space|transpose", "SPACE_TO_DEPTH": r"space to depth|transpose",
 }
 """What the operators of each kind of node are called, as XNNPACK names them in lower case."""
+
+_TABLES = frozenset({"LOGISTIC", "TANH", "GELU", "ELU", "HARD_SWISH", "LEAKY_RELU", "EXP", "LOG", "RSQRT", "SQRT", "ABS",
+                     "NEG", "SQUARE", "SIN", "COS"})
+_TABLE = "invalid unary op"
+"""What LiteRT 2.3's XNNPACK calls a look-up in a table, by which it computes these on 8 bits, x * sigmoid(x) as one."""
 
 _HELPER = re.compile(r"reshape|copy|convert|transpose|pad|reduce|subtract|multiply|clamp|slice", re.IGNORECASE)
 """What is run beside a node's own operator."""
@@ -99,6 +104,8 @@ def _walk(best: np.ndarray, came: np.ndarray, score: np.ndarray, skip: np.ndarra
 
 def _score(node: Node, name: str) -> float:
     own = _OWN.get(node.op.kind)
+    if name.lower() == _TABLE:
+        return _MATCH if node.op.kind in _TABLES else _WRONG
     if own is not None and re.search(own, name.lower()):
         return _MATCH
     return _HELP if _HELPER.search(name) else _WRONG

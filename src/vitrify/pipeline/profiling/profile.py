@@ -78,11 +78,11 @@ def profile_model(source: Path, options: ProfileOptions, data: DataOptions, conv
     Raises:
         VitrifyError: it is no model, or cannot be imported; what cannot be run is told in findings.
     """
-    from vitrify.targets import base as targets
+    from vitrify.pipeline.measuring.correcting import load_target
 
     shown = reporter or Silent()
     options.check()
-    chip = targets.load(options.target) if options.target else None
+    chip = load_target(options.target) if options.target else None
     existing(source)
     data.check()
     with ExitStack() as stack:
@@ -278,8 +278,14 @@ def _complete(result: ProfileResult, forms: Forms, chip: Target | None = None) -
     result.advice = advise(result, forms.profiled.model, chip)
 
 
+def _has_host(forms: Forms) -> bool:
+    """True where the host computes the model's outputs from those of the integer form."""
+    interface = forms.integers.model.interface if forms.integers else None
+    return interface is not None and interface.host is not None
+
+
 def _map(result: ProfileResult, forms: Forms) -> None:
     floating = forms.floating.model.main if forms.floating else None
     integers = forms.integers.model.main if forms.integers else None
     result.mapping = map_forms(forms.sources, floating, integers, result.operators, result.partitions,
-                               result.float_operators)
+                               result.float_operators, on_host=_has_host(forms))

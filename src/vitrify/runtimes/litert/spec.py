@@ -44,7 +44,8 @@ class Event(NamedTuple):
 class Recorded(NamedTuple):
     """Runs with the profiler: ``table`` has the microseconds of each event (columns) in each run (rows).
 
-    ``plain`` are the seconds of runs without it, taken in turns with those, whose seconds are ``timed``.
+    ``timed`` are the seconds of those runs, ``plain`` of runs without it, each taken right before or after the one of
+    the same number.
     """
 
     events: list[Event]
