@@ -33,7 +33,8 @@ def nothing_is_lost(path: Path, compiled: Compiled) -> None:
     assert found.cycles is not None
     assert unowned_cycles(found.rows, found.cycles) == 0
     assert found.cycles.total == found.cycles.operators + found.cycles.overhead + found.cycles.passed_through
-    layers = [layer for row in found.rows for layer in row.layers] + [r.layer for r in found.rest if r.layer is not None]
+    layers = [layer for row in found.rows for layer in row.layers]
+    layers += [row.layer for row in found.rest if row.layer is not None]
     for total, figure in FIGURES.items():
         passed = found.cycles.passed_through if total == "cycles" else 0
         assert sum(getattr(layer, figure) for layer in layers) + passed == compiled.totals[total], total

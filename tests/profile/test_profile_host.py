@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import profile_models as models
 import pytest
-import schema_models
 
+import schema_models
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Severity
 from vitrify.pipeline.options import ConvertOptions, DataOptions
@@ -41,7 +41,7 @@ def test_every_node_is_timed_or_went_into_another(xnnpack: bool, tmp_path: Path)
     assert got.total_ms == run.whole.quiet_ms
     assert run.profiled is not None
     assert run.sum_ratio is not None
-    assert 0 < run.sum_ratio
+    assert run.sum_ratio > 0
     assert sum(row.share or 0.0 for row in got.operators) == pytest.approx(1)
     sizes = got.operators[0]
     assert (sizes.input_bytes, sizes.output_bytes, sizes.weight_bytes) == (32 * 32 * 3, 16 * 16 * 16, 16 * 27 + 64)

@@ -19,6 +19,10 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {">": operator.gt, "<": op
                                                        "<=": operator.le}
 
 
+_PLACES = 9
+"""Decimal places of a difference; what floats leave beyond is no difference."""
+
+
 class Gate(NamedTuple):
     """One condition. ``signed``: the limit is a difference from the profile before, ``percent``: as a share of it."""
 
@@ -69,7 +73,7 @@ def judge_gate(gate: Gate, result: ProfileResult, before: ProfileResult | None) 
         if then is None or (gate.percent and then == 0):
             row.text = f"there is no {gate.figure} to compare with"
             return row
-        row.value = (now - then) / then * 100 if gate.percent else now - then
+        row.value = round((now - then) / then * 100 if gate.percent else now - then, _PLACES)
         unit = " %" if gate.percent else ""
         row.text = f"{gate.figure} went from {_shown(then)} to {_shown(now)}, {row.value:+.4g}{unit}"
     row.failed = _COMPARE[gate.compare](row.value, gate.limit)

@@ -451,6 +451,7 @@ RESULTS: dict[str, type[Result]] = {
     "diff": DiffResult,
     "build": BuildResult,
     "doctor": DoctorResult,
+    "profile": ProfileResult,
     "run": RunResult,
     "eval": EvalResult,
     "reduce": ReduceResult,
