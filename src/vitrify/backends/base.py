@@ -117,12 +117,14 @@ class CompilerOptions(msgspec.Struct, frozen=True, kw_only=True):
         options: options of its own by name, passed through; an empty value stands for a flag.
         seconds: the time limit, None for the backend's own.
         memory_bytes: the memory limit.
+        as_it_is: compile the file and no other form of it, also where this compiler is known to compute it wrongly.
     """
 
     where: str = ""
     options: Mapping[str, str] = {}
     seconds: float | None = None
     memory_bytes: int = DEFAULT_MEMORY_BYTES
+    as_it_is: bool = False
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):

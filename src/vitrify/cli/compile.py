@@ -12,7 +12,8 @@ def compile(model: o.IntegerModelArgument, target: o.TargetOption, output: o.Out
             search: o.SearchOption = False, search_seconds: o.SearchSecondsOption = None,
             approximate: o.ApproximateOption = o.NONE, neutron_sdk: o.NeutronSdkOption = "",
             neutron_option: o.NeutronOption = o.NONE, recorded: o.RecordedOption = None,
-            tolerance_lsb: o.ToleranceOption = None, json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
+            tolerance_lsb: o.ToleranceOption = None, ignore_ops: o.IgnoreOpsOption = "",
+            as_it_is: o.AsItIsOption = False, json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Compile an int8 TFLite file for a target.
 
     With --search the compiler is run with several settings, and the model rewritten where that is exact; the file is
@@ -29,7 +30,8 @@ def compile(model: o.IntegerModelArgument, target: o.TargetOption, output: o.Out
 
         names = tuple(name for given in approximate for name in given.split(",") if name)
         wanted = SearchOptions(wanted=search, seconds=search_seconds, approximate=names)
-        compiler = CompilerOptions(where=neutron_sdk, options=plain_options(neutron_option))
+        compiler = CompilerOptions(where=neutron_sdk, options=plain_options(neutron_option) | (
+            {"ignore-ops": ignore_ops} if ignore_ops else {}), as_it_is=as_it_is)
         verify = VerifyOptions(recorded=recorded, steps=tolerance_lsb)
         return compile_file(model, target, output, reporter, wanted, compiler, verify)
 

@@ -180,6 +180,10 @@ NeutronSdkOption = Annotated[str, Option(
 NeutronOption = Annotated[list[str], Option(
     "--neutron-option", metavar="NAME[=V]", help="Passed on to neutron-converter: optimization-level=OOpt, "
                                                  "force-determinism. Repeatable.")]
+IgnoreOpsOption = Annotated[str, Option(
+    "--ignore-ops", metavar="KINDS", help="Operators that Vela is to leave on the CPU, as in SUM,SOFTMAX.")]
+AsItIsOption = Annotated[bool, Option(
+    "--as-it-is", help="Compile the file itself, also where Vela is known to compute it wrongly.")]
 RecordedOption = Annotated[Path | None, Option(
     "--recorded", metavar="FILE", help="Inputs and outputs of the compiled file, recorded on a board (.npz): it is "
                                        "compared with its source.")]

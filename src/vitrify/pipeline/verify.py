@@ -23,12 +23,18 @@ from vitrify.results import VerifyResult
 
 if TYPE_CHECKING:
     from vitrify.ir import Interface
+    from vitrify.pipeline.compiling.verifying import Verified
     from vitrify.verify.compare import Verification
+
+NPUSIM = "npusim"
 
 
 def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertOptions,
-                 reporter: Reporter | None = None, *, operators: bool = False) -> VerifyResult:
+                 reporter: Reporter | None = None, *, operators: bool = False, on: str | None = None) -> VerifyResult:
     """Compare each model with the first on the same samples; ``operators``: the last one operator by operator too.
+
+    A form that Vela compiled is run by the model of its NPU (``on``: ``npusim``), and is also compared with the integer
+    form before it, bit for bit; for these two alone, random values do.
 
     Raises:
         VitrifyError: a model cannot be run, the models do not belong together, or there is no data.
@@ -39,6 +45,14 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
                             help="vitrify verify model.onnx model_int8.tflite --data FOLDER")
     for model in models:
         existing(model)
+    if on not in (None, NPUSIM):
+        raise UsageError.of("verify.on", f"nothing here is called '{on}'", help=f"--on {NPUSIM}, or leave it out")
+    compiled = [model for model in models if _runs_on_npu(model)]
+    if on is not None and not compiled:
+        raise UsageError.of("verify.on", f"no form is compiled for an NPU that {NPUSIM} runs",
+                            help="vitrify verify model_int8.tflite model_int8_vela.tflite")
+    if len(models) - len(compiled) == 1 and compiled == list(models[1:]) and is_tflite(models[0]) and not data.given:
+        return _exactly(models, shown, meter)
     data.require("comparison")
     with ExitStack() as stack:
         forms = [stack.enter_context(exchanged(model, conversion, shown)) for model in models]
@@ -56,20 +70,62 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
 def _verify(models: Sequence[Path], names: Sequence[str], data: DataOptions, conversion: ConvertOptions,
             shown: Reporter, meter: Meter, told: Sequence[Finding]) -> VerifyResult:
     for model in models:
-        refuse_compiled(model)
+        if not _runs_on_npu(model):
+            refuse_compiled(model)
     with step(shown, "open") as note:
         interface = interface_of(models[0], conversion)
-        data, as_stored = as_remembered(data, models, names)
+        plain = [(model, name) for model, name in zip(models, names, strict=True) if not _runs_on_npu(model)]
+        data, as_stored = as_remembered(data, [model for model, _ in plain], [name for _, name in plain])
         note.text = f"{len(interface.inputs)} inputs, {len(interface.outputs)} outputs"
     with step(shown, "verify") as note:
         left: list[Finding] = []
         found = compare_files(models, interface, data, conversion, shown.advance, names=names, left=left)
         note.text = summary(found)
+    exact = _compiled_forms(models, shown)
+    found.stages += [one.row for one in exact if one.row is not None]
+    found.findings += [finding for one in exact for finding in one.findings]
+    found.first_divergence = found.first_divergence or next(
+        (one.first_divergence for one in exact if one.first_divergence), None)
     return VerifyResult(
         ok=found.ok and all(f.severity is not Severity.ERROR for f in found.findings), stages=found.stages,
         findings=[*told, *as_stored, *data.findings(interface), *found.findings,
                   *(structs.replace(finding, severity=Severity.WARNING) for finding in left)],
         first_divergence=found.first_divergence, samples=found.samples, seconds=meter.seconds)
+
+
+def _runs_on_npu(model: Path) -> bool:
+    """True for a file that Vela compiled; whether its streams are known is seen when it is opened."""
+    from vitrify.runtimes.opening import ETHOS_U, compiled_for
+
+    return is_tflite(model) and compiled_for(model) == ETHOS_U
+
+
+def _exactly(models: Sequence[Path], shown: Reporter, meter: Meter) -> VerifyResult:
+    """Compare compiled files with the integer file that they were made of, on random values, bit for bit."""
+    refuse_compiled(models[0])
+    found = _compiled_forms(models, shown)
+    rows = [one.row for one in found if one.row is not None]
+    findings = [finding for one in found for finding in one.findings]
+    return VerifyResult(
+        ok=len(rows) == len(found) and all(f.severity is not Severity.ERROR for f in findings), stages=rows,
+        findings=findings, first_divergence=next((one.first_divergence for one in found if one.first_divergence), None),
+        samples=max((row.samples for row in rows), default=0), seconds=meter.seconds)
+
+
+def _compiled_forms(models: Sequence[Path], shown: Reporter) -> list[Verified]:
+    """Compare each compiled form with the nearest TFLite form before it, which it was made of."""
+    from vitrify.pipeline.compiling.simulated import verify_simulated
+
+    found: list[Verified] = []
+    names = distinct([model.name for model in models])
+    for number, model in enumerate(models):
+        before = next((one for one in reversed(models[:number]) if is_tflite(one) and not _runs_on_npu(one)), None)
+        if before is None or not _runs_on_npu(model):
+            continue
+        with step(shown, f"verify on {NPUSIM}") as note:
+            found.append(verify_simulated(before, model, stage=f"{names[number]}, bit for bit"))
+            note.text = found[-1].words
+    return found
 
 
 def interface_of(model: Path, conversion: ConvertOptions) -> Interface:

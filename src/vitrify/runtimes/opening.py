@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 NUMPY = "numpy"
 """The kernels that are no runtime's: the operators' numpy references."""
-_ETHOS_U = "ethos-u"
+ETHOS_U = "ethos-u"
+"""The custom operator that stands for a command stream of an Ethos-U."""
 _TFLITE = b"TFL3"      # the flatbuffer's file identifier, at byte 4. Source: TFLite schema.
 
 
@@ -84,7 +85,7 @@ def _open_compiled(path: Path, shapes: Mapping[str, Sequence[int] | int] | None,
     if shapes or values:
         raise UsageError.of("runtime.compiled", "a compiled file runs with the shapes and inputs that it has",
                             where=str(path), help="compile the model again with other ones")
-    if compiled_for(path) != _ETHOS_U:
+    if compiled_for(path) != ETHOS_U:
         raise UsageError.of("runtime.compiled", f"{path} is compiled for an eIQ Neutron NPU: nothing here runs that",
                             where=str(path), why="its format is not public; what runs on the host are files that Vela "
                             "compiled for an Ethos-U55 or U65",

@@ -18,6 +18,8 @@ from vitrify.targets.base import Target
 if TYPE_CHECKING:
     from vitrify.backends.vela.settings import Optimise
 
+IGNORE = "ignore-ops"
+"""The option that names operators to leave on the CPU, with commas between them."""
 _MODULE, _PACKAGE = "ethosu", "ethos-u-vela"
 
 
@@ -56,7 +58,7 @@ class Vela:
         """Compile and write ``output`` (see ``backends.base.Backend``)."""
         from vitrify.backends.vela.compiling import DEFAULT_SECONDS, compile_model
 
-        return compile_model(path, target, output, optimise=_optimise(options),
+        return compile_model(path, target, output, optimise=_optimise(options), ignore=_ignored(options),
                              seconds=options.seconds or DEFAULT_SECONDS, memory_bytes=options.memory_bytes)
 
     def parts(self, source: Graph, compiled: Model) -> list[NpuPart]:
@@ -69,6 +71,22 @@ class Vela:
         return None
 
 
+def _ignored(options: CompilerOptions) -> tuple[str, ...]:
+    """The operators that are to stay on the CPU.
+
+    Raises:
+        UsageError: there is no such operator.
+    """
+    from vitrify.tflite.schema import operator_codes
+
+    names = tuple(name.strip().upper() for name in options.options.get(IGNORE, "").split(",") if name.strip())
+    unknown = [name for name in names if name not in operator_codes()]
+    if unknown:
+        raise UsageError.of("compile.operator", f"there is no operator '{unknown[0]}'",
+                            help="name kinds as `vitrify inspect MODEL` does, as in --ignore-ops SUM,SOFTMAX")
+    return names
+
+
 def _optimise(options: CompilerOptions) -> Optimise | None:
     """What it is to work for, the one option that is passed on.
 
@@ -76,10 +94,11 @@ def _optimise(options: CompilerOptions) -> Optimise | None:
         UsageError: it is told something else.
     """
     known: dict[str, Literal["Performance", "Size"]] = {"Performance": "Performance", "Size": "Size"}
-    unknown = [name for name in options.options if name != "optimise"]
+    unknown = [name for name in options.options if name not in ("optimise", IGNORE)]
     value = options.options.get("optimise")
     if unknown or value not in (None, *known):
         said = unknown[0] if unknown else f"optimise={value}"
         raise UsageError.of("compile.option", f"Vela is not told '{said}'",
                             help="what it takes here is optimise=Performance or optimise=Size")
+    _ignored(options)
     return None if value is None else known[value]

@@ -28,7 +28,7 @@ def compile_avoiding(driver: Backend, source: Path, chip: Target, output: Path, 
     """
     compiled, told = driver.compile(source, chip, output, how), list[Finding]()
     file = source
-    for number in range(_ROUNDS):
+    for number in range(0 if how.as_it_is else _ROUNDS):
         codes = {finding.code for finding in compiled.findings}
         rewritten = _rewritten(file, chip, codes, folder / f"{number}-{source.name}")
         if rewritten is None:

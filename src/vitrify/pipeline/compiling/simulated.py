@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,13 @@ from vitrify.core.files import temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import counted
 from vitrify.pipeline.compiling.comparing import Apart, Array, Limits, Reference, is_beyond, random_samples
+from vitrify.pipeline.compiling.reproducing import Reproduction, reproduce
 from vitrify.pipeline.compiling.verifying import STAGE, Verified
 from vitrify.results import ComparisonRow, ErrorRow
 
 if TYPE_CHECKING:
-    from vitrify.runtimes.npusim import Program
+    from vitrify.ir import Node
+    from vitrify.runtimes.npusim import NpuSim
     from vitrify.targets import Target
 
 FAMILY = "ethos_u"
@@ -33,23 +35,29 @@ def can_simulate(target: Target) -> bool:
     return target.family == FAMILY and not target.core.startswith("u85")
 
 
-def verify_simulated(source: Path, compiled: Path) -> Verified:
-    """Compare the file ``compiled`` with the file ``source`` that it was made of.
+def verify_simulated(source: Path, compiled: Path, *, samples: Sequence[Sequence[Array]] = (),
+                     stage: str = STAGE) -> Verified:
+    """Compare the file ``compiled`` with the file ``source`` that it was made of: outputs, and every layer that both
+    have. What is wrong is told with the first operator that is, which is cut out and written beside ``compiled``.
+
+    ``samples`` are the file's own input tensors, random ones where none are given.
 
     Raises:
         VitrifyError: the source cannot be read, or LiteRT refuses it.
     """
     from vitrify import tflite
-    from vitrify.runtimes.npusim import oracle, read_program
+    from vitrify.runtimes.npusim import NpuSim, oracle
 
     model = tflite.read(source)
-    samples, names = random_samples(model)[:_SAMPLES], [tensor.name for tensor in model.main.outputs]
+    samples, outputs = list(samples) or random_samples(model)[:_SAMPLES], [t.name for t in model.main.outputs]
+    made = {tensor.name for node in model.main for tensor in node.outputs}
     try:
-        program = read_program(compiled)
-        commands = sum(len(step.commands) for step in program.npu)
-        if commands > MOST_COMMANDS:
-            return _unverified(compiled, f"its {commands:,} commands would take minutes to run here")
-        given = _run(program, samples)
+        with NpuSim(compiled) as runtime:
+            commands = sum(len(step.commands) for step in runtime.program.npu)
+            if commands > MOST_COMMANDS:
+                return _unverified(compiled, f"its {commands:,} commands would take minutes to run here")
+            inner = [name for name in runtime.tensors if name in made and name not in outputs]
+            given = _run(runtime, samples, outputs, inner)
     except VitrifyError as error:
         return _unverified(compiled, f"{error.findings[0].headline} ({error.findings[0].where})")
     with temporary_folder() as folder:
@@ -57,58 +65,119 @@ def verify_simulated(source: Path, compiled: Path) -> Verified:
         path = Path(folder) / source.name
         tflite.write(model, path)
         reference = Reference(path, samples)
-        reference.look(names)
-    return _judged(compiled, source, reference, dict(zip(names, given, strict=True)), changed)
+        reference.look([*outputs, *(name for name in given if name not in outputs)])
+    return _Judging(source, compiled, reference, given, outputs, changed, stage).verified()
 
 
-def _run(program: Program, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """The file's outputs, each for all samples."""
-    from vitrify.runtimes.npusim import Simulator, outputs_of
+def _run(runtime: NpuSim, samples: Sequence[Sequence[Array]], outputs: Sequence[str],
+         inner: Sequence[str]) -> dict[str, list[Array]]:
+    """The file's outputs and inner tensors by the source's names, each for all samples; inner ones only if whole."""
+    found: dict[str, list[Array]] = {}
+    for sample in samples:
+        raw, traced = runtime.observe_raw(sample, inner)
+        for name, value in [*zip(outputs, raw, strict=True), *traced.items()]:
+            found.setdefault(name, []).append(value)
+    return {name: arrays for name, arrays in found.items() if len(arrays) == len(samples)}
 
-    simulator = Simulator(program)
-    try:
-        answers = [outputs_of(simulator.run(sample), program) for sample in samples]
-    finally:
-        simulator.close()
-    return [list(column) for column in zip(*answers, strict=True)]
 
+class _Judging:
+    """Tensors of a compiled file beside the reference's: what is equal, what is a rounding, what is wrong."""
 
-def _judged(compiled: Path, source: Path, reference: Reference, given: dict[str, list[Array]],
-            changed: int) -> Verified:
-    limits, rows = Limits(), []
-    for name, arrays in given.items():
-        shaped = [np.reshape(array, reference.value(i, name).shape) for i, array in enumerate(arrays)]
-        found, allowed = reference.against(name, shaped), limits.allowed(reference.floor(name))
-        allowed = Apart(max(allowed.largest, _STEPS), allowed.mean)
+    def __init__(self, source: Path, compiled: Path, reference: Reference, given: Mapping[str, list[Array]],
+                 outputs: Sequence[str], changed: int, stage: str) -> None:
+        from vitrify import tflite
+
+        self.source, self.compiled, self.reference, self.changed = source, compiled, reference, changed
+        self.stage, self.limits = stage, Limits()
+        self.graph = tflite.read(source).main
+        self.makers = {tensor.name: node for node in self.graph for tensor in node.outputs}
+        self.rows = {name: self._row(name, arrays, name in outputs) for name, arrays in given.items()}
+        self.outputs = [self.rows[name] for name in outputs if name in self.rows]
+        order = {name: number for number, name in enumerate(self.makers)}
+        self.inner = sorted((row for name, row in self.rows.items() if name not in outputs),
+                            key=lambda row: order.get(row.tensor, 0))
+
+    def _row(self, name: str, arrays: list[Array], is_output: bool) -> ErrorRow:
+        wanted = self.reference.value(0, name)
+        if any(array.size != wanted.size for array in arrays):
+            return ErrorRow(tensor=name, ok=False, operator=self._kind(name), reason="has another number of values")
+        found = self.reference.against(name, [np.reshape(array, wanted.shape) for array in arrays])
+        allowed = self.limits.allowed(self.reference.floor(name))
+        allowed = Apart(max(allowed.largest, _STEPS), allowed.mean) if is_output else allowed
         wrong = is_beyond(found, allowed)
-        rows.append(ErrorRow(tensor=name, max_lsb=found.largest, equal=found.largest == 0, ok=not wrong,
-                             reason=_words(found, allowed) if wrong else ""))
-    row = ComparisonRow(name=STAGE, reference=source.name, samples=len(reference.samples),
-                        ok=all(one.ok for one in rows), outputs=rows)
-    return Verified(row=row, runs=1, findings=[_finding(compiled, source, reference, rows, changed)],
-                    first_divergence=next((f"{STAGE}: output '{one.tensor}' {one.reason}" for one in rows
-                                           if not one.ok), None))
+        return ErrorRow(tensor=name, max_lsb=found.largest, equal=found.largest == 0, ok=not wrong,
+                        operator=self._kind(name), reason=_words(found, allowed) if wrong else "")
+
+    def _kind(self, name: str) -> str:
+        return self.makers[name].op.kind if name in self.makers else ""
+
+    def verified(self) -> Verified:
+        """Return the rows, what is said of them, and the smallest reproduction of what is wrong."""
+        wrong = [row for row in self.outputs if not row.ok]
+        row = ComparisonRow(name=self.stage, reference=self.source.name, samples=len(self.reference.samples),
+                            ok=not wrong, outputs=self.outputs, tensors=self.inner)
+        found = Verified(row=row, runs=1)
+        if not wrong:
+            found.findings = [self._good()]
+            return found
+        first = next((one for one in [*self.inner, *wrong] if not one.ok), wrong[0])
+        node = self.makers.get(first.tensor)
+        found.first_divergence = f"{self.stage}: {_title(node)} {first.reason}" if node is not None else \
+            f"{self.stage}: output '{first.tensor}' {first.reason}"
+        told, found.files = (Reproduction(), []) if node is None else self._reproduced(node)
+        found.findings = [self._damaged(wrong[0], first, node, told)]
+        return found
+
+    def _reproduced(self, node: Node) -> tuple[Reproduction, list[str]]:
+        told = reproduce(self.compiled, node)
+        return told, [str(told.model)] if told.model is not None else []
+
+    def _how(self) -> str:
+        dense = f"; {counted(self.changed, 'dense layer')} as a 1x1 convolution, which rounds as the NPU does" \
+            if self.changed else ""
+        equal = sum(row.equal for row in self.inner)
+        layers = f"{equal} of {counted(len(self.inner), 'inner tensor')} that both have are equal bit for bit; " \
+            if self.inner else ""
+        return (f"{layers}the command streams were run on the host, on "
+                f"{counted(len(self.reference.samples), 'sample')}, against {self.source.name} in "
+                f"{self.reference.name}{dense}. This follows the documented numerics and the reference kernels; it was "
+                "not compared with silicon")
+
+    def _damaged(self, output: ErrorRow, first: ErrorRow, node: Node | None, told: Reproduction) -> Finding:
+        headline = f"the stage 'compile' is the first that changes the answers: output '{output.tensor}' " \
+                   f"{output.reason}"
+        if node is not None and first is not output:
+            headline += f"; the first operator that differs is {_title(node)}, which {first.reason}"
+        elif node is not None:
+            headline += f"; {_title(node)} makes it"
+        return Finding(code="compile.damaged", where=f"node '{_names(node)}'" if node is not None else
+                       str(self.compiled), why=". ".join(filter(None, (self._how(), told.words))), headline=headline,
+                       help=told.way_round or "do not ship this file; compile with another setting (--search), or tell "
+                       "the compiler's maker")
+
+    def _good(self) -> Finding:
+        worst = max((row.max_lsb or 0.0 for row in self.outputs), default=0.0)
+        first = next((row for row in [*self.inner, *self.outputs] if not row.equal), None)
+        if first is None or not worst:
+            return Finding(code="compile.verified", severity=Severity.INFO, where=str(self.compiled), why=self._how(),
+                           headline="the compiled file gives what its source gives, bit for bit")
+        node = self.makers.get(first.tensor)
+        begins = f"; the first that differs is {_title(node)}, by up to {first.max_lsb:g}" if node is not None else ""
+        return Finding(code="compile.verified", severity=Severity.INFO, where=str(self.compiled),
+                       why=f"{self._how()}. Tables that the compiler makes, as that of HARD_SWISH, may be off by a "
+                       "step, which later layers carry on",
+                       headline=f"the compiled file gives what its source gives, within {worst:g} steps{begins}")
 
 
-def _finding(compiled: Path, source: Path, reference: Reference, rows: Sequence[ErrorRow], changed: int) -> Finding:
-    dense = f"; {counted(changed, 'dense layer')} as a 1x1 convolution, which rounds as the NPU does" if changed else ""
-    why = (f"the command streams were run on the host, on {counted(len(reference.samples), 'random sample')}, against "
-           f"{source.name} in {reference.name}{dense}. This follows the documented numerics and the reference kernels; "
-           "it was not compared with silicon")
-    wrong = [row for row in rows if not row.ok]
-    if wrong:
-        return Finding(code="compile.damaged", where=str(compiled), why=why,
-                       headline="the stage 'compile' is the first "
-                       f"that changes the answers: output '{wrong[0].tensor}' {wrong[0].reason}",
-                       help="do not ship this file; compile with another setting (--search), or tell the compiler's "
-                            "maker")
-    worst = max((row.max_lsb or 0.0 for row in rows), default=0.0)
-    if not worst:
-        return Finding(code="compile.verified", severity=Severity.INFO, where=str(compiled), why=why,
-                       headline="the compiled file gives what its source gives, bit for bit")
-    return Finding(code="compile.verified", severity=Severity.INFO, where=str(compiled), why=f"{why}. Tables that the "
-                   "compiler makes, as that of HARD_SWISH, may be off by a step, which later layers carry on",
-                   headline=f"the compiled file gives what its source gives, within {worst:g} steps")
+def _title(node: Node | None) -> str:
+    return "" if node is None else f"{node.op.kind} '{_names(node)}'"
+
+
+def _names(node: Node | None) -> str:
+    """The node's name in the user's file; of several that became one, the last."""
+    if node is None:
+        return ""
+    return node.origin.sources[-1].name if node.origin.sources else node.name
 
 
 def _words(found: Apart, allowed: Apart) -> str:

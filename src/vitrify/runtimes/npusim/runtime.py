@@ -108,6 +108,11 @@ class NpuSim(Closing):
         """
         return {name: value.raw for name, value in self._traced(arrays, tensors)[1].items()}
 
+    def observe_raw(self, arrays: Sequence[Array], tensors: Sequence[str]) -> tuple[list[Array], dict[str, Array]]:
+        """Run once on the file's own input tensors; return its outputs and the named inner tensors that are whole."""
+        raw, traced = self._traced(arrays, tensors)
+        return raw, {name: value.raw for name, value in traced.items()}
+
     def trace(self, inputs: Mapping[str, Array], tensors: Sequence[str] | None = None) -> dict[str, Traced]:
         """Run, and give the values of the named inner tensors, or of all; those that never are whole are left out.
 
