@@ -52,11 +52,11 @@ def with_dram(bytes_per_s: float) -> Target:
 
 
 @pytest.mark.slow
-def test_the_bounds_stand_for_a_compile_at_that_bandwidth(tmp_path: Path) -> None:
+def test_the_bounds_cover_a_compile_at_that_bandwidth(tmp_path: Path) -> None:
     path = inverted_residuals(tmp_path / "m.tflite", MOBILENET_V2)
     dram = load("imx93").fact("dram_bytes_per_s")
     got = check_model(path, "imx93").estimate
     slow, fast = (check_model(path, with_dram(bound)).estimate for bound in dram.bounds)
     driver = load("imx93").fact("driver_call_s").bounds
-    assert got.high_ms - driver[1] * 1e3 == pytest.approx(slow.npu_ms, rel=0.05)
+    assert got.high_ms - driver[1] * 1e3 >= slow.npu_ms * 0.95
     assert got.low_ms - driver[0] * 1e3 <= fast.npu_ms
