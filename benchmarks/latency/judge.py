@@ -59,11 +59,12 @@ def estimate(file: Path, target: str, side: str, threads: int) -> tuple[Seconds,
         return found, found.likely
     if chip.family == "ethos_u":
         compiled = check_model(file, chip)
-        told, today = older.estimate(graph, compiled, chip), compiled.estimate
+        told, today = older.estimate(graph, compiled, chip), compiled.estimate.latency_ms
     else:
-        told = today = estimated(graph, chip, place(graph, chip))
-    assert told is not None, target
-    return Seconds(told.low_ms, told.latency_ms, told.high_ms), today.latency_ms
+        own = estimated(graph, chip, place(graph, chip))
+        assert own is not None, target
+        told, today = own, own.latency_ms
+    return Seconds(told.low_ms, told.latency_ms, told.high_ms), today
 
 
 def judge(row: Row) -> Judged:
