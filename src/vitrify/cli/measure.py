@@ -28,8 +28,8 @@ def measure(model: o.IntegerModelArgument, target: o.TargetOption, log: LogOptio
     """Take in what a model took on a board, so that later estimates are corrected.
 
     Measurements are kept in vitrify-measurements.json in the working folder (VITRIFY_MEASUREMENTS names another file).
-    check, compile and profile use them there, for their target and by kind of operator. The error before and
-    after is shown.
+    build, check, compile, profile and sweep use them there, for their target and by kind of operator. The error
+    before and after is shown.
     """
 
     def work(reporter: Reporter) -> Result:

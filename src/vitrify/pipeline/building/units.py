@@ -312,9 +312,9 @@ def _compile(build: Build) -> None:
     from vitrify.core.files import temporary_folder
     from vitrify.pipeline.compiling.avoiding import compile_avoiding
     from vitrify.pipeline.compiling.compile import driver_for
-    from vitrify.targets import load
+    from vitrify.pipeline.measuring.correcting import load_target
 
-    run, chip, how = build.run, load(build.options.target), build.options.compiler
+    run, chip, how = build.run, load_target(build.options.target), build.options.compiler
     driver = driver_for(chip)
     with build.stage("compile") as stage:
         file = f"{run.record.name}{driver.ending}"
@@ -350,12 +350,12 @@ def _judge_uncompiled(build: Build) -> None:
     """Say what the rules know, where the compiler is missing: the build goes on, and its verdict says so."""
     from vitrify import tflite
     from vitrify.backends.base import driver_of
-    from vitrify.targets import load
+    from vitrify.pipeline.measuring.correcting import load_target
     from vitrify.targets.rules import place
     from vitrify.targets.rules.placing import estimated
     from vitrify.targets.telling import cpu_nodes
 
-    run, chip = build.run, load(build.options.target)
+    run, chip = build.run, load_target(build.options.target)
     with build.stage("compile") as stage:
         model = tflite.read(run.artifact("int8"))
         placement = place(model.main, chip)
@@ -382,13 +382,15 @@ def _compiling(options: BuildOptions) -> list[Unit[BuildOptions]]:
 
 
 def _compiler_key(build: Build) -> object:
-    """What a compiled file depends on besides its source."""
+    """What a compiled file, and the estimate of it, depend on besides the source."""
     from vitrify.backends.base import driver_of
-    from vitrify.targets import load
+    from vitrify.pipeline.measuring.correcting import load_target
 
-    driver, how = driver_of(load(build.options.target)), build.options.compiler
+    chip, how = load_target(build.options.target), build.options.compiler
+    driver = driver_of(chip)
     found = driver.installations(how)[:1] if driver is not None else []
-    return [_hash(build, "int8"), build.options.target, msgspec.to_builtins(found), how.where, dict(how.options)]
+    return [_hash(build, "int8"), build.options.target, msgspec.to_builtins(found), how.where, dict(how.options),
+            chip.corrections]
 
 
 def _illustrate(build: Build) -> None:

@@ -49,9 +49,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 def measure_here(task: Task, progress: Callable[[dict[str, Any]], None]) -> None:
     """Run in a child: measure the settings of a size and hand on each cell."""
-    from vitrify.targets import base as targets
+    from vitrify.pipeline.measuring.correcting import load_target
 
-    chip = targets.load(task.target)
+    chip = load_target(task.target)
     with temporary_folder() as folder, shared_child():
         try:
             forms = _Forms(task, folder)

@@ -85,10 +85,10 @@ def sweep_file(source: Path, output: Path | None, options: SweepOptions, data: D
         UsageError: the grid cannot be, the file is not there, or the folder not written.
         VitrifyError: the file is no model, or its size cannot be changed.
     """
-    from vitrify.targets import base as targets
+    from vitrify.pipeline.measuring.correcting import load_target
 
     meter, shown, began = Meter(), reporter or Silent(), _cpu()
-    chip = targets.load(options.target)
+    chip = load_target(options.target)
     existing(source)
     data.check()
     with exchanged(source, conversion, shown) as (file, told), temporary_folder("sweep") as work:
