@@ -110,7 +110,8 @@ METHOD = [
     "More threads share out a part of the products.", "",
     "A node on a Neutron or a VIP8000 costs the longest of its products (filled up to the array's width), its values "
     "and its bytes from and to DRAM, and the start; what the rules leave to the CPU is priced there, and each call "
-    "of the NPU is added. On an Ethos-U the compiler's own cycles stand in the place of the array.", "",
+    "of the NPU is added. On an Ethos-U the compiler's own cycles stand in the place of the array. A recurrent layer "
+    "starts its kernels anew at every step; that was added after the row of one had missed on the VIP8000.", "",
     "Every parameter is a fact of its target with basis and source: see [targets](reference/targets.md). "
     "[Measurements of your own](estimates_measured.md) correct an estimate where the model is off."]
 
