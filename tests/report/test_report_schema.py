@@ -24,6 +24,7 @@ PROMISED = {
     "verify": "stages first_divergence",
     "build": "run artifacts coverage estimate stages",
     "doctor": "board parts served probe",
+    "measure": "target side threads measured_ms estimated_ms corrected_ms parts measurements error_before error_after",
 }
 COMMON = "schema_version command ok findings"
 PARTS = {
@@ -37,6 +38,7 @@ PARTS = {
     "Estimate": "latency_ms low_ms high_ms source",
     "ErrorRow": "tensor sqnr_db cosine max_lsb",
     "CellRow": "size precision memory_mode problem coverage macs latency_ms near_bytes near_limit_bytes far_bytes",
+    "MeasuredPart": "side kind count measured_ms estimated_ms corrected_ms",
     "CliffRow": "kind size_before size_after factor headline recommended",
     "ComparisonRow": "name outputs",
 }
