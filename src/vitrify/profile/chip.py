@@ -41,8 +41,9 @@ def of_compiled(graph: Graph, compiled: Compiled, target: Target) -> ChipProfile
     return ChipProfile(rows, rest, _cycles(compiled))
 
 
-def of_estimate(graph: Graph, placement: Placement, estimate: Estimate | None, target: Target) -> ChipProfile:
-    """Price each node by our own models of the chip."""
+def of_estimate(graph: Graph, placement: Placement, estimate: Estimate | None, target: Target,
+                priced: bool = True) -> ChipProfile:
+    """Price each node by our own models of the chip, which are those of integer kernels: others are not ``priced``."""
     from vitrify.targets.estimating import can_estimate, node_times
 
     places = {node: verdict.placement for node, verdict in zip(graph, placement.verdicts, strict=True)}
@@ -51,8 +52,7 @@ def of_estimate(graph: Graph, placement: Placement, estimate: Estimate | None, t
     rows = []
     for index, node in enumerate(graph):
         row = _row(index, node, places[node], where)
-        known = places[node] == "cpu" or can_estimate(target)
-        if known:
+        if priced and (places[node] == "cpu" or can_estimate(target)):
             seconds = times[node].seconds
             row.time_ms, row.low_ms, row.high_ms = seconds.likely * 1e3, seconds.low * 1e3, seconds.high * 1e3
             row.bound, row.source = BOUNDS[times[node].bound], times[node].source

@@ -40,8 +40,8 @@ _OWN: dict[str, str] = {
 }
 """What the operators of each kind of node are called, as XNNPACK names them in lower case."""
 
-_TABLES = frozenset({"LOGISTIC", "TANH", "GELU", "ELU", "HARD_SWISH", "LEAKY_RELU", "EXP", "LOG", "RSQRT", "SQRT", "ABS",
-                     "NEG", "SQUARE", "SIN", "COS"})
+_TABLES = frozenset({"LOGISTIC", "TANH", "GELU", "ELU", "HARD_SWISH", "LEAKY_RELU", "EXP", "LOG", "RSQRT", "SQRT",
+                     "ABS", "NEG", "SQUARE", "SIN", "COS"})
 _TABLE = "invalid unary op"
 """What LiteRT 2.3's XNNPACK calls a look-up in a table, by which it computes these on 8 bits, x * sigmoid(x) as one."""
 

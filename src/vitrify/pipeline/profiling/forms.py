@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
+from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter
 from vitrify.matching import SourceEntry
@@ -17,7 +20,7 @@ from vitrify.pipeline.steps import COMPILABLE, import_findings, is_tflite, kind_
 from vitrify.pipeline.verify import softened
 
 if TYPE_CHECKING:
-    from vitrify.ir import Model
+    from vitrify.ir import Ledger, Model
 
 
 @dataclass
@@ -66,10 +69,10 @@ def make_forms(file: Path, folder: Path, data: DataOptions, conversion: ConvertO
             note.text = f"{len(model.main)} nodes in {file.name}"
         forms.sources = _entries(model)
         if kind_of(model) in COMPILABLE:
-            forms.integers = Form(file, model, "as it is")
+            forms.integers = _fixed(Form(file, model, "as it is"), folder)
             return forms
         if not integers and not conversion.sizes:
-            forms.floating = Form(file, model, "as it is")
+            forms.floating = _fixed(Form(file, model, "as it is"), folder)
             return forms
     else:
         forms.sources = source_entries(file)
@@ -80,6 +83,23 @@ def make_forms(file: Path, folder: Path, data: DataOptions, conversion: ConvertO
             return forms
     _add_float(forms, file, folder, conversion, reporter, data if integers else None)
     return forms
+
+
+def _fixed(form: Form, folder: Path) -> Form:
+    """Return the form with the extents that its file leaves free fixed to those that stand there.
+
+    LiteRT's profiler does not take free ones.
+    """
+    from vitrify import tflite
+
+    free = [t for graph in form.model.graphs for t in graph.tensors() if any(d < 0 for d in t.shape_signature)]
+    if not free:
+        return form
+    for tensor in free:
+        tensor.shape_signature = ()
+    target = folder / form.path.name
+    tflite.write(form.model, target)
+    return Form(target, form.model, "as it is, its free extents fixed")
 
 
 def _add_float(forms: Forms, file: Path, folder: Path, conversion: ConvertOptions, reporter: Reporter,
@@ -94,6 +114,20 @@ def _add_float(forms: Forms, file: Path, folder: Path, conversion: ConvertOption
     if data is None:
         forms.findings += import_findings(model)
         return
+    try:
+        forms.integers = _integers(forms, file, folder, data, conversion, reporter, model, ledger)
+    except VitrifyError as error:
+        forms.findings += [structs.replace(f, severity=Severity.ERROR) for f in error.findings]
+
+
+def _integers(forms: Forms, file: Path, folder: Path, data: DataOptions, conversion: ConvertOptions, reporter: Reporter,
+              model: Model, ledger: Ledger) -> Form:
+    """Quantize the float model, on the samples where there are some.
+
+    Raises:
+        VitrifyError: it cannot be.
+    """
+    from vitrify import tflite
     from vitrify.pipeline.checking.without_data import quantize_on_trial
     from vitrify.pipeline.quantizing.quantize import quantize_to
 
@@ -109,7 +143,7 @@ def _add_float(forms: Forms, file: Path, folder: Path, conversion: ConvertOption
             headline="the model is float; its integer form, quantized on random values, is profiled",
             why="times depend on operators, types and shapes, not on the values"), *told, *refused]
         how = "quantized on random values"
-    forms.integers = Form(target, tflite.read(target), how)
+    return Form(target, tflite.read(target), how)
 
 
 def _entries(model: Model) -> list[SourceEntry]:

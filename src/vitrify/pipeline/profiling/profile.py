@@ -137,7 +137,8 @@ def _on_host(forms: Forms, options: ProfileOptions, data: DataOptions, shown: Re
         _beside(result, forms.floating, how, data, shown)
     result.total_ms = found.run.whole.quiet_ms
     result.source = _measured_by(found.run)
-    result.findings += [*values.findings, *found.findings, *_unsteady(found.run)]
+    result.findings += [*values.findings, *found.findings, *_apart(found.run),
+                        *_unsteady(found.run)]
     _complete(result, forms)
     return Profiled(result, graph)
 
@@ -179,6 +180,22 @@ UNSTEADY = 1.3
 """Where nine of ten runs take up to this many times the quiet ones, something else is at work."""
 
 
+APART = 0.1
+"""How far the sum of all operators may be from a run without the profiler before that is told."""
+
+
+def _apart(run: MeasuredRun) -> list[Finding]:
+    ratio = run.sum_ratio
+    if ratio is None or abs(ratio - 1) <= APART:
+        return []
+    return [Finding(code="profile.apart", severity=Severity.WARNING,
+                    headline=f"the times of the operators make up {ratio:.0%} of a run without the profiler",
+                    why="the profiler's own work is in the times of operators of about a microsecond" if ratio > 1 else
+                        "LiteRT's own work around the operators is a large part of a run this short, or something "
+                        "else works on this machine",
+                    help="compare operators with each other, and take the total from the runs without it")]
+
+
 def _unsteady(run: MeasuredRun) -> list[Finding]:
     whole = run.whole
     if not whole.quiet_ms or whole.p90_ms < whole.quiet_ms * UNSTEADY:
@@ -202,7 +219,7 @@ def _on_chip(forms: Forms, chip: Target, options: ProfileOptions, shown: Reporte
     near = chip.known("cache_bytes")
     result.memory = plan(graph, None if near is None else int(near))
     result.roofline = chips.roofline(chip)
-    driver = compiler_of(chip)
+    driver = compiler_of(chip) if forms.integers is not None else None
     compiled = None
     if driver is not None:
         with step(shown, "compile") as note:
@@ -220,8 +237,8 @@ def _on_chip(forms: Forms, chip: Target, options: ProfileOptions, shown: Reporte
         result.compiler = compiled.maker
     else:
         judged = judge_model(form.model, chip)
-        placement, estimate = judged.placement, judged.estimate
-        found = chips.of_estimate(graph, placement, estimate, chip)
+        placement, estimate = judged.placement, judged.estimate if forms.integers is not None else None
+        found = chips.of_estimate(graph, placement, estimate, chip, priced=forms.integers is not None)
         result.findings += judged.findings
     result.operators, result.overhead, result.cycles = list(found.rows), found.rest, found.cycles
     result.coverage = coverage_row(placement.coverage)
@@ -229,12 +246,13 @@ def _on_chip(forms: Forms, chip: Target, options: ProfileOptions, shown: Reporte
     result.partitions, result.verdicts = rows.partitions, [v for v in rows.verdicts if v.placement == "cpu"]
     result.estimate = estimate_row(estimate) if estimate is not None else None
     result.total_ms = None if estimate is None else estimate.latency_ms
-    result.source = f"estimated for {chip.title}: " + (estimate.source if estimate else "its facts allow no time")
+    result.source = f"estimated for {chip.title}: {estimate.source}" if estimate else f"nothing estimates {chip.title}"
     if estimate is None:
         result.findings.append(Finding(
             code="profile.no-estimate", severity=Severity.WARNING, where=chip.name,
             headline=f"nothing estimates the time on {chip.title}'s NPU",
-            why="no compiler of it is installed, and its published figures do not carry a model of our own"))
+            why="no compiler of it is installed, and its published figures do not carry a model of our own"
+            if forms.integers is not None else "the NPU computes in integers, and the model has no such form"))
     if options.modes:
         result.memory.modes = _modes(form, chip, driver, shown)
     _complete(result, forms, chip)
