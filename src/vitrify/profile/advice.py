@@ -124,7 +124,8 @@ def transposes(case: Case) -> Iterator[AdviceRow]:
     yield AdviceRow(
         kind="transpose", nodes=[row.node for row in rows], time_ms=spent, bytes=sum(row.bytes for row in rows),
         share=spent / case.total if case.total else None,
-        headline=f"{len(rows)} TRANSPOSE move {bytes_text(sum(row.bytes for row in rows))} and take {spent:.3g} ms",
+        headline=f"{len(rows)} TRANSPOSE move {bytes_text(sum(row.bytes for row in rows))}" +
+                 (f" and take {spent:.3g} ms" if spent else ""),
         why=f"the slowest, between {worst.before} and {worst.after}: {worst.reason}",
         help=fix_words("transposes", case.target))
 
@@ -145,7 +146,7 @@ def requantizations(case: Case) -> Iterator[AdviceRow]:
     yield AdviceRow(
         kind="requantize", nodes=[row.node for row in rows], time_ms=spent, bytes=sum(row.bytes for row in rows),
         share=spent / case.total if case.total else None,
-        headline=f"{len(rows)} changes of scale or type take {spent:.3g} ms", why=told,
+        headline=f"{len(rows)} changes of scale or type" + (f" take {spent:.3g} ms" if spent else ""), why=told,
         help=fix_words("equal-scales", case.target))
 
 

@@ -75,6 +75,20 @@ def _peak(found: Sequence[Life], count: int) -> int:
     return best
 
 
+def _densest(places: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Return the stretch of addresses that most bytes lie in: no hole in an arena is larger than all its tensors."""
+    room = sum(end - start for start, end in places)
+    parts: list[list[tuple[int, int]]] = []
+    top = 0
+    for start, end in sorted(places):
+        if not parts or start - top > room:
+            parts.append([])
+        parts[-1].append((start, end))
+        top = max(top, end)
+    best = max(parts, key=lambda part: sum(end - start for start, end in part))
+    return min(start for start, _ in best), max(end for _, end in best)
+
+
 def measure_arena(path: Path, answer: MemoryPlan) -> None:
     """Fill in where LiteRT's own kernels keep the values of the file at ``path``, and how large the arena is.
 
@@ -89,12 +103,14 @@ def measure_arena(path: Path, answer: MemoryPlan) -> None:
     places = {name: (address, size) for name, address, size in found if name in known}
     if not places:
         return
-    low = min(address for address, _ in places.values())
-    high = max(address + size for address, size in places.values())
+    low, high = _densest([(address, address + size) for address, size in places.values()])
     spare = sorted((address, address + size) for name, address, size in found if name not in known)
     for start, end in spare:                       # what kernels need besides, in the same arena
         if low - _NEAR_GAP <= start <= high + _NEAR_GAP and end <= high + (high - low):
             low, high = min(low, start), max(high, end)
-    for name, (address, _) in places.items():
-        known[name].offset = address - low
+    for name, (address, size) in places.items():
+        if low <= address and address + size <= high:
+            known[name].offset = address - low
+        else:
+            known[name].memory = "heap"         # its size is known only while the model runs
     answer.arena_bytes, answer.planner = high - low, "LiteRT's own kernels, the addresses that they gave"
