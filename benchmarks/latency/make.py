@@ -28,7 +28,10 @@ BatchNorm, biases or additions, others do not."""
 def file_of(recipe: Mapping[str, Any]) -> Path:
     """Return the int8 file of a recipe, built where it is missing."""
     if "zoo" in recipe:
-        return ROOT / ".cache" / "zoo" / "int8" / f"{recipe['zoo']}.int8.tflite"
+        path = ROOT / ".cache" / "zoo" / "int8" / f"{recipe['zoo']}.int8.tflite"
+        if not path.exists():
+            raise SystemExit(f"{path} is not here: make zoo, then make zoo-int8")
+        return path
     if "export" in recipe:
         return _exported(recipe["export"])
     if "file" in recipe:
