@@ -58,6 +58,7 @@ def verify_simulated(source: Path, compiled: Path, *, samples: Sequence[Sequence
                 return _unverified(compiled, f"its {commands:,} commands would take minutes to run here")
             inner = [name for name in runtime.tensors if name in made and name not in outputs]
             given = _run(runtime, samples, outputs, inner)
+            excess = runtime.excess
     except VitrifyError as error:
         return _unverified(compiled, f"{error.findings[0].headline} ({error.findings[0].where})")
     with temporary_folder() as folder:
@@ -66,7 +67,7 @@ def verify_simulated(source: Path, compiled: Path, *, samples: Sequence[Sequence
         tflite.write(model, path)
         reference = Reference(path, samples)
         reference.look([*outputs, *(name for name in given if name not in outputs)])
-    return _Judging(source, compiled, reference, given, outputs, changed, stage).verified()
+    return _Judging(source, compiled, reference, given, outputs, changed, stage, excess).verified()
 
 
 def _run(runtime: NpuSim, samples: Sequence[Sequence[Array]], outputs: Sequence[str],
@@ -84,7 +85,8 @@ class _Judging:
     """Tensors of a compiled file beside the reference's: what is equal, what is a rounding, what is wrong."""
 
     def __init__(self, source: Path, compiled: Path, reference: Reference, given: Mapping[str, list[Array]],
-                 outputs: Sequence[str], changed: int, stage: str) -> None:
+                 outputs: Sequence[str], changed: Sequence[str], stage: str,
+                 excess: Mapping[str, int]) -> None:
         from vitrify import tflite
 
         self.source, self.compiled, self.reference, self.changed = source, compiled, reference, changed
@@ -94,7 +96,10 @@ class _Judging:
         self.rows = {name: self._row(name, arrays, name in outputs) for name, arrays in given.items()}
         self.outputs = [self.rows[name] for name in outputs if name in self.rows]
         order = {name: number for number, name in enumerate(self.makers)}
-        self.inner = sorted((row for name, row in self.rows.items() if name not in outputs),
+        more = [ErrorRow(tensor=name, ok=False, operator=self._kind(name), reason="has more values stored than it has: "
+                         f"{count:,}") for name, count in excess.items() if name not in self.rows]
+        self.inner = sorted((row for name, row in [*self.rows.items(), *((one.tensor, one) for one in more)]
+                             if name not in outputs),
                             key=lambda row: order.get(row.tensor, 0))
 
     def _row(self, name: str, arrays: list[Array], is_output: bool) -> ErrorRow:
@@ -133,8 +138,7 @@ class _Judging:
         return told, [str(told.model)] if told.model is not None else []
 
     def _how(self) -> str:
-        dense = f"; {counted(self.changed, 'dense layer')} as a 1x1 convolution, which rounds as the NPU does" \
-            if self.changed else ""
+        dense = "".join(f"; {one}" for one in self.changed)
         equal = sum(row.equal for row in self.inner)
         layers = f"{equal} of {counted(len(self.inner), 'inner tensor')} that both have are equal bit for bit; " \
             if self.inner else ""

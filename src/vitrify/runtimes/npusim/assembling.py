@@ -53,6 +53,13 @@ class Collector:
                 found[name] = value
         return found
 
+    def excess(self) -> dict[str, int]:
+        """The tensors of which more values are stored than they have: how many are. The stream is wrong there."""
+        found = {name: sum(part.values.size for part in parts) for name, parts in self.parts.items()
+                 if name in self.made}
+        return {name: count for name, count in found.items()
+                if count > int(np.prod(self.made[name].shape, dtype=np.int64))}
+
 
 def assembled(parts: Iterable[Part], made: MadeTensor) -> Array | None:
     """Return the tensor that the parts make up, None where they do not."""

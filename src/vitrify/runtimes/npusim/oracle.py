@@ -1,7 +1,8 @@
 """What a compiled file is held against: the model it was compiled from, with kernels that round as the NPU does.
 
 LiteRT's reference kernel of FULLY_CONNECTED rounds once since release 1.4; the command stream, and the kernel of 2.14
-before it, round twice, as a convolution does in both. So a dense layer is run as a 1x1 convolution.
+before it, round twice, as a convolution does in both. So a dense layer is run as a 1x1 convolution. LiteRT's reference
+kernel of int8 SUM gives wrong values (2.3): a sum is run as a mean whose scale is smaller by the number of elements.
 """
 
 from __future__ import annotations
@@ -9,16 +10,31 @@ from __future__ import annotations
 import numpy as np
 
 from vitrify import ops
+from vitrify.core.words import counted
 from vitrify.ir import DType, Graph, Model, Node, Quantization, Tensor
 
 
-def oracle(model: Model) -> int:
-    """Rewrite ``model`` so that LiteRT's reference kernels give what the NPU must; return how many nodes changed."""
-    changed = 0
-    for graph in model.graphs:
-        for node in graph.nodes_of(ops.FullyConnected):
-            changed += _as_convolution(graph, node)
-    return changed
+def oracle(model: Model) -> list[str]:
+    """Rewrite ``model`` so that LiteRT's reference kernels give what the NPU must; return what was changed."""
+    dense = sum(_as_convolution(graph, node) for graph in model.graphs for node in graph.nodes_of(ops.FullyConnected))
+    sums = sum(_as_mean(graph, node) for graph in model.graphs for node in graph.nodes_of(ops.Sum))
+    told = [f"{counted(dense, 'dense layer')} as a 1x1 convolution, which rounds as the NPU does"] if dense else []
+    return told + ([f"{counted(sums, 'SUM')} as a MEAN of a smaller scale, as LiteRT's own kernel of int8 SUM is wrong"]
+                   if sums else [])
+
+
+def _as_mean(graph: Graph, node: Node) -> bool:
+    op, x, out = node.op, node.input(0), node.output
+    assert isinstance(op, ops.Sum)
+    axes = node.input(1).data
+    if axes is None or x.dtype is not DType.INT8 or out.quantization is None or not out.size:
+        return False
+    elements = x.size // out.size
+    finer = Quantization.per_tensor(float(out.quantization.scale[0]) / elements, int(out.quantization.zero_point[0]))
+    mean = Tensor(f"{out.name}/mean", out.dtype, out.shape, quantization=finer)
+    graph.add(ops.Mean(keep_dims=op.keep_dims), [x, node.input(1)], [mean], before=node)
+    graph.replace_node(node, ops.Reshape(new_shape=out.shape), [mean, _shape(out)])
+    return True
 
 
 def _as_convolution(graph: Graph, node: Node) -> bool:

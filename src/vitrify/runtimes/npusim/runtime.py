@@ -52,6 +52,8 @@ class NpuSim(Closing):
         self._outputs = [self._details(place) for place in self.program.outputs]
         self._interface = self._read_interface()
         self._inner = named(self.commands)
+        self.excess: dict[str, int] = {}
+        """Tensors of the last traced run of which more values were stored than they have."""
         self._streams = {number: count for count, number in enumerate(
             number for number, step in enumerate(self.program.steps) if isinstance(step, NpuStep))}
 
@@ -166,6 +168,7 @@ class NpuSim(Closing):
         collector = Collector(self.commands, set(wanted)) if self.commands is not None and wanted else None
         values = self.simulator.run(arrays, None if collector is None else self._by_stream(collector))
         whole = {} if collector is None else collector.values()
+        self.excess = {} if collector is None else collector.excess()
         traced = {}
         for name in wanted:
             if name in whole:

@@ -107,8 +107,8 @@ def write_payload(words: Words, accelerator: Accelerator = U65_256) -> bytes:
 
 def _unknown_kind(what: str) -> UnsupportedError:
     return UnsupportedError.of("npusim.accelerator", f"the command stream is {what}: an Ethos-U85's, which nothing "
-                               "here runs", where="the command stream's constant", why="its commands and its weights are "
-                               "others than those of the Ethos-U55 and U65, whose streams run here",
+                               "here runs", where="the command stream's constant", why="its commands and its weights "
+                               "are others than those of the Ethos-U55 and U65, whose streams run here",
                                help="run it on a board; or compile the model for an Ethos-U65 (--target imx93) to see "
                                     "what the same operators give there")
 
