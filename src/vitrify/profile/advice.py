@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from vitrify.core.words import bytes_text, percent
 from vitrify.ir import Model, Node
-from vitrify.profile.remedies import by_rules, fix_words, kind_words
+from vitrify.profile.remedies import by_rules, node_words
 from vitrify.results import ProfileResult
 from vitrify.results.profiling import AdviceRow, EstimatedRow, MeasuredRow
 from vitrify.targets.base import Target
@@ -63,6 +63,12 @@ def _summed(rows: Sequence[Row]) -> float:
     return sum(row.time_ms or 0.0 for row in rows)
 
 
+def _help(rows: Sequence[Row], case: Case) -> str:
+    """What is verified to help the first of them for which something is."""
+    words = (node_words(row, case.result.findings, case.target)[0] for row in rows)
+    return next(filter(None, words), "")
+
+
 def _names(nodes: Sequence[Row]) -> str:
     shown = ", ".join(f"'{row.node}'" for row in nodes[:SHOWN])
     return shown + (f" and {len(nodes) - SHOWN} more" if len(nodes) > SHOWN else "")
@@ -106,7 +112,7 @@ def _cause(row: Row, case: Case) -> tuple[str, str, str, str]:
         parts.append(f"{row.macs:,} multiplications, {speed / 1e9:.3g} billion a second")
     else:
         parts.append(f"no multiplications; it reads and writes {bytes_text(row.bytes)}")
-    help, source = kind_words(row, case.target)
+    help, source = node_words(row, case.result.findings, case.target)
     return "; ".join(parts), help, "", source
 
 
@@ -127,7 +133,7 @@ def transposes(case: Case) -> Iterator[AdviceRow]:
         headline=f"{len(rows)} TRANSPOSE move {bytes_text(sum(row.bytes for row in rows))}" +
                  (f" and take {spent:.3g} ms" if spent else ""),
         why=f"the slowest, between {worst.before} and {worst.after}: {worst.reason}",
-        help=fix_words("transposes", case.target))
+        help=_help(rows, case))
 
 
 @spot
@@ -147,7 +153,7 @@ def requantizations(case: Case) -> Iterator[AdviceRow]:
         kind="requantize", nodes=[row.node for row in rows], time_ms=spent, bytes=sum(row.bytes for row in rows),
         share=spent / case.total if case.total else None,
         headline=f"{len(rows)} changes of scale or type" + (f" take {spent:.3g} ms" if spent else ""), why=told,
-        help=fix_words("equal-scales", case.target))
+        help=_help(rows, case))
 
 
 def _asks(node: Node) -> str:
@@ -213,7 +219,7 @@ def idle_macs(case: Case) -> Iterator[AdviceRow]:
     for row in rows:
         kinds[row.operator] = kinds.get(row.operator, 0) + 1
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda one: -one[1]))
-    help, source = kind_words(rows[0], case.target)
+    help, source = node_words(rows[0], case.result.findings, case.target)
     yield AdviceRow(
         kind="idle-macs", nodes=[row.node for row in rows], time_ms=spent, share=spent / case.total, help=help,
         source=source, why=f"they are {told}; the slowest keeps {percent(rows[0].utilisation or 0.0)} of the MACs busy",

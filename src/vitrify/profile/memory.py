@@ -12,6 +12,9 @@ from vitrify.ir import Graph, Tensor
 from vitrify.profile.sizes import sizes
 from vitrify.results.profiling import LifeRow, MemoryPlan
 
+_HOLE = 1 << 20
+"""Bytes of a hole in an arena that are nothing strange, whatever the size of its tensors."""
+
 _NEAR_GAP = 4096
 """Bytes between two tensors of one arena at most; constants and other arenas lie farther away."""
 
@@ -76,8 +79,8 @@ def _peak(found: Sequence[Life], count: int) -> int:
 
 
 def _densest(places: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return the stretch of addresses that most bytes lie in: no hole in an arena is larger than all its tensors."""
-    room = sum(end - start for start, end in places)
+    """Return the stretch of addresses that most bytes lie in; what kernels need besides may leave holes in it."""
+    room = max(sum(end - start for start, end in places), _HOLE)
     parts: list[list[tuple[int, int]]] = []
     top = 0
     for start, end in sorted(places):

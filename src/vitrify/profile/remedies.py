@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from vitrify.core.findings import Finding
 from vitrify.results.profiling import EstimatedRow, MeasuredRow
 from vitrify.results.rows import VerdictRow
 from vitrify.targets.base import Target
-
-if TYPE_CHECKING:
-    from vitrify.passes.targets.catalogue import Fix
 
 _UNSAID = "no rule says why it is left to the CPU"
 
@@ -42,29 +39,28 @@ def fix_words(name: str, target: Target | None) -> str:
     return f"`vitrify check MODEL --target {target.name} --fix` tries '{found.name}': {found.says}"
 
 
-def kind_words(row: MeasuredRow | EstimatedRow, target: Target | None) -> tuple[str, str]:
-    """Return what is verified to help an operator of a kind on the NPU of ``target``, and where that is from."""
+_TOLD = {"ethos-u.costly-matmuls": ("BATCH_MATMUL",), "ethos-u.costly-silu": ("LOGISTIC", "MUL"),
+         "ethos-u.costly-transposes": ("TRANSPOSE",), "ethos-u.costly-softmax": ("SOFTMAX",)}
+"""Findings on a compiled model that hold for every node of some kinds; others hold for the nodes that they name."""
+
+_COSTLY = ("ethos-u.costly-", "ethos-u.few-channels", "ethos-u.unrolled-patches")
+
+
+def node_words(row: MeasuredRow | EstimatedRow, findings: Sequence[Finding], target: Target | None) -> tuple[str, str]:
+    """Return what is verified to help a node on the NPU of ``target``, and where that is from.
+
+    That is what was found in this very model to cost more than it has to, and what is known of the core.
+    """
     if target is None or row.placement != "npu":
         return "", ""
-    helps, source = [], ""
+    for one in findings:
+        if one.code.startswith(_COSTLY) and (row.operator in _TOLD.get(one.code, ()) or f"'{row.node}'" in one.where):
+            return f"{one.why}: {one.help}", one.code
     if row.operator == "BATCH_MATMUL" and _by_columns(target):
-        helps.append("on this core a product of two computed values is a multiplication and a sum for each column of "
-                     "the second, while one with constant weights is a FULLY_CONNECTED; fewer columns cost less")
-        source = "the command streams of Vela 5.2.0"
-    fixes = cheaper_fixes(row.operator, target.family)
-    if fixes:
-        told = "; ".join(f"'{one.name}' {one.says}" for one in fixes[:2])
-        helps.append(f"`vitrify check MODEL --target {target.name} --fix` tries what the compiler may find cheaper: "
-                     f"{told}")
-    return "; ".join(helps), source
-
-
-def cheaper_fixes(kind: str, family: str) -> list[Fix]:
-    """Return the rewrites that run for cost alone on chips of a family, where a node of that kind is."""
-    from vitrify.passes.targets.catalogue import catalogue
-
-    return [one for one in catalogue() if one.cheaper and one.is_cheaper_on(family) and one.starts_at(kind)
-            and not one.asked]
+        return ("on this core a product of two computed values is a multiplication and a sum for each column of the "
+                "second, while one with constant weights is a FULLY_CONNECTED; fewer columns cost less",
+                "the command streams of Vela 5.2.0")
+    return "", ""
 
 
 def _by_columns(target: Target) -> bool:
