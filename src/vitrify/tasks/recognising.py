@@ -34,6 +34,9 @@ def recognise(interface: Interface, metadata: Mapping[str, str], kind: str = "")
     """What a model is for; with ``kind`` only among the forms of that task. None where nothing tells."""
     signs = signs_of(interface, metadata)
     found = fitting(signs, kind)
+    if not found and kind:
+        only = [one for one in DECODERS.values() if one.kind == kind]
+        found = [(only[0], {})] if len(only) == 1 else []        # no choice: it says itself what it cannot take
     if not found:
         return None
     best, options = found[0]

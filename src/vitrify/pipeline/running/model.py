@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
+SMALL = 96
+"""Pictures of models up to this size are small already: digits, CIFAR's."""
+
+
 class TaskOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the call says of the task; what it leaves open the model tells."""
 
@@ -167,7 +171,8 @@ def opened(path: Path, wanted: TaskOptions, conversion: ConvertOptions, reporter
         file = stack.enter_context(_runnable(existing(path), conversion, reporter or Silent()))
         runtime = stack.enter_context(_open(file, conversion, kernels, keep_state))
         spec = spec_of(file, ends_of(runtime, file), wanted, called)
-        yield TaskModel(called, path, runtime, spec, how_of(file, spec, told))
+        how = how_of(file, spec, told, size_of(runtime.interface))
+        yield TaskModel(called, path, runtime, spec, how)
 
 
 def ends_of(runtime: Runtime, path: Path) -> Interface:
@@ -199,9 +204,12 @@ def _runnable(path: Path, conversion: ConvertOptions, reporter: Reporter) -> Ite
         yield file
 
 
-def how_of(path: Path, spec: TaskSpec, told: Preprocess | None) -> Preprocess:
-    """How files become the model's input."""
+def how_of(path: Path, spec: TaskSpec, told: Preprocess | None, size: tuple[int, int]) -> Preprocess:
+    """How files become the model's input; what is as small as digits is not cropped."""
     if told is not None:
         return told
     stored = remembered_in(path) if is_tflite(path) else None
-    return stored or msgspec.convert(dict(chosen(spec.decoder).prepare), Preprocess, strict=False)
+    usual = dict(chosen(spec.decoder).prepare)
+    if usual.get("fit") == "crop" and min(size) <= SMALL:
+        del usual["fit"]
+    return stored or msgspec.convert(usual, Preprocess, strict=False)

@@ -14,9 +14,9 @@ from vitrify.core.errors import DataError, UsageError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.core.words import counted
+from vitrify.data.reading import SOUNDS
 from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.resources import Meter
-from vitrify.data.reading import SOUNDS
 from vitrify.pipeline.running.inputs import VIDEOS, Item, items_of
 from vitrify.pipeline.running.model import TaskModel, TaskOptions, opened
 from vitrify.pipeline.steps import step
