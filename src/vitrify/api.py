@@ -291,7 +291,7 @@ def sweep(model: str | Path, target: str, output: str | Path | None = None, *, s
         VitrifyError: there is no such grid, the file is no model, or its size cannot be changed.
     """
     from vitrify.pipeline.sweeping.sweep import SweepOptions, sweep_file
-    from vitrify.report.sweep_page import write_page
+    from vitrify.report.page.sweep_page import write_page
 
     def listed(given: str | Sequence[str]) -> tuple[str, ...]:
         return (given,) if isinstance(given, str) else tuple(given)
@@ -410,7 +410,7 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     """
     from vitrify.backends.base import CompilerOptions
     from vitrify.pipeline.building.build import build_run
-    from vitrify.report.html import write_report
+    from vitrify.report.page.html import write_report
 
     conversion = conversion_of(shapes, io_layout, values, dims, trust)
     quantization = quantization_of(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from report_example import example, example_folder
 
-from vitrify.report.html import write_report
+from vitrify.report.page.html import write_report
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TYPED = """

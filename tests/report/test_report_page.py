@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from report_example import HOSTILE, example, example_folder
 
-from vitrify.report.charts import MOST_BARS, Bar, bars
-from vitrify.report.html import FOLDER, fill, render_report, write_report
-from vitrify.report.markup import Html, table, tag
+from vitrify.report.page.charts import MOST_BARS, Bar, bars
+from vitrify.report.page.html import FOLDER, fill, render_report, write_report
+from vitrify.report.page.markup import Html, table, tag
 from vitrify.results import RunRecord
 
 NEVER_CLOSED = ("br", "img", "input", "meta")

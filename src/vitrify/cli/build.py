@@ -38,7 +38,7 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
         from vitrify.backends.base import CompilerOptions
         from vitrify.pipeline.building.build import BuildOptions, build_run
         from vitrify.pipeline.options import plain_options
-        from vitrify.report.html import write_report
+        from vitrify.report.page.html import write_report
 
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
         options = BuildOptions(

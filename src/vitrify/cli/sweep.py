@@ -25,7 +25,7 @@ def sweep(model: o.ModelArgument, target: o.TargetOption, size: o.SizeOption = o
 
     def work(reporter: Reporter) -> Result:
         from vitrify.pipeline.sweeping.sweep import SweepOptions, sweep_file
-        from vitrify.report.sweep_page import write_page
+        from vitrify.report.page.sweep_page import write_page
 
         options = SweepOptions(target=target, sizes=tuple(size), precisions=tuple(precision),
                                memory_modes=tuple(memory_mode), arenas=tuple(arena), input=input, workers=workers)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from vitrify.core.files import write_atomically
 from vitrify.core.words import bytes_text, count_text, percent
-from vitrify.report.charts import Curve, curves
-from vitrify.report.html import FOLDER, fill
-from vitrify.report.markup import Html, render, table, tag
+from vitrify.report.page.charts import Curve, curves
+from vitrify.report.page.html import FOLDER, fill
+from vitrify.report.page.markup import Html, render, table, tag
 from vitrify.report.sweep_text import name_of, over_limit, recommended, setting_of
 from vitrify.results import CellRow, SweepResult
 

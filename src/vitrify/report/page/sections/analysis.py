@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from vitrify.core.words import counted, decibels, percent
 from vitrify.report.analysis_text import remark
-from vitrify.report.charts import spread
-from vitrify.report.markup import Child, table, tag
-from vitrify.report.section import Section, tools
+from vitrify.report.page.charts import spread
+from vitrify.report.page.markup import Child, table, tag
+from vitrify.report.page.section import Section, tools
 from vitrify.results import AnalysisRow, DistributionRow, FigureRow, OperatorRow, RunRecord
 
 COLUMNS = ("operator", "node", "#bits", "#accumulated SQNR", "#cosine", "#steps", "#single SQNR", "#cosine", "#steps",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import bytes_text, percent
-from vitrify.report.markup import Html, tag
-from vitrify.report.section import Section
+from vitrify.report.page.markup import Html, tag
+from vitrify.report.page.section import Section
 from vitrify.results import Estimate, PictureRow, RunRecord, ScoreRow
 
 PILLS = {"done": ("good", "good"), "failed": ("bad", "failed"), "interrupted": ("warn", "interrupted"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vitrify.core.words import agreeing, counted, decibels
-from vitrify.report.charts import Bar, bars
-from vitrify.report.markup import Child, table, tag
-from vitrify.report.section import Section, tools
+from vitrify.report.page.charts import Bar, bars
+from vitrify.report.page.markup import Child, table, tag
+from vitrify.report.page.section import Section, tools
 from vitrify.results import ComparisonRow, ErrorRow, GroupRow, RunRecord
 
 EQUAL_DB = 140.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vitrify.report.markup import Child, Html, tag
+from vitrify.report.page.markup import Child, Html, tag
 
 
 @dataclass(frozen=True, init=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from vitrify.report.markup import Html, render, tag
+from vitrify.report.page.markup import Html, render, tag
 
 WIDTH, HEIGHT = 960, 220
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 12, 22

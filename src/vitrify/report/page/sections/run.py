@@ -6,9 +6,9 @@ import shlex
 
 from vitrify.core.progress import duration
 from vitrify.core.words import bytes_text, shape_text
-from vitrify.report.charts import strip
-from vitrify.report.markup import Child, Html, table, tag
-from vitrify.report.section import Section
+from vitrify.report.page.charts import strip
+from vitrify.report.page.markup import Child, Html, table, tag
+from vitrify.report.page.section import Section
 from vitrify.results import LedgerRow, ModelFacts, RunRecord, StageRecord, TensorRow
 
 STATUS_STYLE = {"done": "good", "reused": "good", "failed": "bad", "interrupted": "warn"}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vitrify.core.words import bytes_text, counted, percent
-from vitrify.report.charts import strip
-from vitrify.report.markup import Child, Html, table, tag
-from vitrify.report.section import Section, tools
+from vitrify.report.page.charts import strip
+from vitrify.report.page.markup import Child, Html, table, tag
+from vitrify.report.page.section import Section, tools
 from vitrify.results import RunRecord, VerdictRow
 
 WORDS = {"npu": "NPU", "cpu": "CPU", "folded": "folded"}

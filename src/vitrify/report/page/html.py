@@ -9,11 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from vitrify.core.files import write_atomically
-from vitrify.report import analysis_view, placement_view, quality_view, run_view, summary_view
-from vitrify.report.markup import Html, render, tag
+from vitrify.report.page.markup import Html, render, tag
+from vitrify.report.page.sections import analysis, placement, quality, run, summary
 from vitrify.results import RunRecord
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "assets"
 
 
 def write_report(record: RunRecord, folder: Path, output: Path) -> None:
@@ -24,13 +24,13 @@ def write_report(record: RunRecord, folder: Path, output: Path) -> None:
 def render_report(record: RunRecord, folder: Path) -> str:
     """Return the page of a run."""
     sections = [section for section in (
-        summary_view.pictures(record, folder), summary_view.findings(record), quality_view.quality(record),
-        analysis_view.analysis(record),
-        placement_view.placement(record), placement_view.hot_spots(record), run_view.models(record),
-        run_view.interface(record), run_view.ledger(record), run_view.calibration(record),
-        placement_view.memory(record), run_view.stages(record), run_view.reproduce(record)) if section is not None]
+        summary.pictures(record, folder), summary.findings(record), quality.quality(record),
+        analysis.analysis(record),
+        placement.placement(record), placement.hot_spots(record), run.models(record),
+        run.interface(record), run.ledger(record), run.calibration(record),
+        placement.memory(record), run.stages(record), run.reproduce(record)) if section is not None]
     links = tag("nav", [tag("a", section.title, href=f"#{section.id}") for section in sections], aria_label="Sections")
-    body = tag("main", summary_view.head(record), links, [section.html for section in sections],
+    body = tag("main", summary.head(record), links, [section.html for section in sections],
                tag("footer", f"Vitrify {record.versions.get('vitrify', '')}, run of {record.started}"))
     return fill((FOLDER / "page.html").read_text(encoding="utf-8"), {
         "title": render(f"{record.name} on {record.target}"),
