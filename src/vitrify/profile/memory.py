@@ -111,6 +111,7 @@ def measure_arena(path: Path, answer: MemoryPlan) -> None:
     for start, end in spare:                       # what kernels need besides, in the same arena
         if low - _NEAR_GAP <= start <= high + _NEAR_GAP and end <= high + (high - low):
             low, high = min(low, start), max(high, end)
+            answer.scratch_bytes = max(answer.scratch_bytes, end - start)
     for name, (address, size) in places.items():
         if low <= address and address + size <= high:
             known[name].offset = address - low

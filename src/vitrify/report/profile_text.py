@@ -106,7 +106,8 @@ def _memory(memory: MemoryPlan, out: Console) -> None:
         return
     parts = [f"weights {bytes_text(memory.weights_bytes)}", f"alive at once {bytes_text(memory.live_bytes)}"]
     if memory.arena_bytes:
-        parts.append(f"arena {bytes_text(memory.arena_bytes)} ({memory.planner})")
+        scratch = f", up to {bytes_text(memory.scratch_bytes)} for one kernel alone" if memory.scratch_bytes else ""
+        parts.append(f"arena {bytes_text(memory.arena_bytes)} ({memory.planner}{scratch})")
     if memory.near_limit_bytes and memory.near_used_bytes is not None:
         parts.append(f"on the chip {bytes_text(memory.near_used_bytes)} of {bytes_text(memory.near_limit_bytes)}")
     out.print("[bold]memory[/]: " + escape(", ".join(parts)))

@@ -186,9 +186,9 @@ class ModeRow(msgspec.Struct, kw_only=True):
 
 
 class MemoryPlan(msgspec.Struct, kw_only=True):
-    """Where values live. ``arena_bytes`` is what is planned or was found, by ``planner``; ``live_bytes`` the most that
-    is needed at once, while ``peak_node`` runs and ``alive`` are there; only values that share bytes take
-    less.
+    """Where values live. ``arena_bytes`` is what is planned or was found, by ``planner``; ``scratch_bytes`` of it are
+    the most that one kernel needs for itself, such as the rows of a convolution's patches. ``live_bytes`` is the most
+    that values need at once, while ``peak_node`` runs and ``alive`` are there; only values that share bytes take less.
 
     ``reserve_bytes`` is the arena to reserve on the device, None where nothing says. ``near_limit_bytes`` is the memory
     on the chip, ``beyond`` the operators whose values and weights do not fit there together. ``lives`` counts in
@@ -197,6 +197,7 @@ class MemoryPlan(msgspec.Struct, kw_only=True):
 
     arena_bytes: int = 0
     planner: str = ""
+    scratch_bytes: int = 0
     live_bytes: int = 0
     peak_index: int | None = None
     peak_node: str = ""
