@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from vitrify.ir import Node, Tensor
+from vitrify.ir import Graph, Node, Tensor
 from vitrify.results.profiling import ProfiledRow
 from vitrify.targets.cost import node_macs
 
@@ -45,3 +46,11 @@ def share_out(rows: list[ProfiledRow]) -> None:
     whole = sum(row.time_ms or 0.0 for row in rows)
     for row in rows:
         row.share = None if row.time_ms is None or not whole else row.time_ms / whole
+
+
+def link(rows: Sequence[ProfiledRow], graph: Graph) -> None:
+    """Fill in after which operators of ``graph`` each one runs; there is a row for each node, in order."""
+    place = {node: index for index, node in enumerate(graph)}
+    for row, node in zip(rows, place, strict=True):
+        makers = [tensor.producer for tensor in node.inputs if tensor is not None and tensor.producer is not None]
+        row.after = sorted({place[maker] for maker in makers if maker in place})

@@ -47,7 +47,8 @@ class ProfiledRow(msgspec.Struct, kw_only=True):
 
     ``bytes`` is what it reads and writes: ``input_bytes``, ``output_bytes`` and the constants ``weight_bytes``.
     ``share`` is that of the time of all operators, ``origin`` the nodes of the user's file that it was made from,
-    ``bound`` what it waits for: ``compute``, ``memory``, ``elements`` (work on values one by one), ``start`` or "".
+    ``after`` the ``index`` of each operator whose values it reads, ``bound`` what it waits for: ``compute``,
+    ``memory``, ``elements`` (work on values one by one), ``start`` or "".
     """
 
     index: int
@@ -64,6 +65,7 @@ class ProfiledRow(msgspec.Struct, kw_only=True):
     shape: list[int] = []
     dtype: str = ""
     origin: list[str] = []
+    after: list[int] = []
     bound: str = ""
 
 

@@ -25,7 +25,7 @@ from vitrify.profile.advice import advise
 from vitrify.profile.host import HostOptions, profile_host
 from vitrify.profile.mapping import map_forms
 from vitrify.profile.memory import measure_arena, plan
-from vitrify.profile.sizes import describe
+from vitrify.profile.sizes import describe, link
 from vitrify.results import ProfileResult
 from vitrify.results.profiling import MeasuredRow, MeasuredRun, ModeRow
 
@@ -291,7 +291,8 @@ def _modes(form: Form, chip: Target, driver: Backend | None, shown: Reporter) ->
 
 
 def _complete(result: ProfileResult, forms: Forms, chip: Target | None = None) -> None:
-    """Add what follows from the figures: the way of each source node, and the hot spots."""
+    """Add what follows from the figures: the edges of the graph, the way of each source node, and the hot spots."""
+    link(result.operators, forms.profiled.model.main)
     _map(result, forms)
     result.advice = advise(result, forms.profiled.model, chip)
 
