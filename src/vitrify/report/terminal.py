@@ -123,6 +123,10 @@ def _inspect(result: InspectResult, out: Console) -> None:
         out.print(escape(result.summary))
         return
     out.print(f"[bold]{escape(result.file)}[/]: {escape(result.summary)}")
+    if result.streams:
+        from vitrify.report.streams_text import show_streams
+
+        return show_streams(result.streams, out)
     _tensors("inputs", result.inputs, out)
     _tensors("outputs", result.outputs, out)
     facts: list[tuple[str, object]] = [

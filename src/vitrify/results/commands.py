@@ -47,6 +47,7 @@ from vitrify.results.rows import (
     TrialRow,
     VerdictRow,
 )
+from vitrify.results.streams import StreamRow
 from vitrify.results.sweeping import CellRow, CliffRow
 from vitrify.results.tasks import FoundRow, StageScore, TaskFacts
 
@@ -89,6 +90,7 @@ class InspectResult(Result):
     files: list[FileRow] = []
     quantization: list[QuantizationRow] = []
     preprocess: dict[str, Any] = {}
+    streams: list[StreamRow] = []
 
 
 class ConvertResult(Result):
@@ -304,8 +306,8 @@ class EvalResult(Result):
     """How good stages are on one set of samples, by one scorer.
 
     ``truth`` is ``labels``, or ``first stage`` where the answers of the first stage stand for labels: figures are then
-    agreement with it, not accuracy. ``main`` names the metric that ``max_drop`` is about. ``inside`` is the share of the
-    workers' time that was spent inside the runtimes, ``skipped`` counts samples that could not be read.
+    agreement with it, not accuracy. ``main`` names the metric that ``max_drop`` is about. ``inside`` is the share of
+    the workers' time that was spent inside the runtimes, ``skipped`` counts samples that could not be read.
     """
 
     models: list[str] = []

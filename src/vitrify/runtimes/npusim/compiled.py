@@ -103,6 +103,19 @@ def read_program(path: Path | str) -> Program:
     return _Reader(root, str(path)).program()
 
 
+def stream_bytes(path: Path | str) -> tuple[list[bytes], dict[str, bytes]]:
+    """Return the payloads of a file's NPU operators as they are, in running order, and the file's metadata.
+
+    Raises:
+        ModelError: the file is damaged.
+    """
+    root = Decoder(np.fromfile(path, np.uint8), str(path)).root("Model")
+    if not root.subgraphs:
+        raise _error("the file has no graph", str(path))
+    reader = _Reader(root, str(path))
+    return reader.payloads(), metadata_of(root)
+
+
 class _Reader:
     def __init__(self, root: Record, where: str) -> None:
         self.root, self.where = root, where
@@ -122,6 +135,11 @@ class _Reader:
         steps += self._cpu(operators, start, len(operators))
         return Program(tuple(steps), self.tensors, tuple(self._places(self.graph.inputs)),
                        tuple(self._places(self.graph.outputs)), metadata_of(self.root), self.where)
+
+    def payloads(self) -> list[bytes]:
+        """The payload of each NPU operator."""
+        listed = [self._places(one.inputs) for one in self.graph.operators or () if self._kind(one) == NPU_OPERATOR]
+        return [self._content(places[0]).tobytes() for places in listed if places and places[0] >= 0]
 
     def _kind(self, operator: Record) -> str:
         codes = self.root.operator_codes or ()
