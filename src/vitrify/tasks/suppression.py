@@ -34,6 +34,11 @@ def softmax(values: Array, axis: int = -1) -> Array:
     return found
 
 
+def are_shares(values: Array) -> bool:
+    """True for values of 0..1: an int8 file's shares of many classes no longer sum up to 1, as small ones are 0."""
+    return bool(values.size and values.min() >= 0 and values.max() <= 1.001)
+
+
 def suppressed(boxes: Array, labels: Array, scores: Array, overlap: float, most: int) -> Array:
     """Return which boxes stay, the best first: of two of one class with more than ``overlap``, the better."""
     order = np.argsort(-scores, kind="stable")[:MOST_COMPARED]

@@ -12,7 +12,7 @@ from vitrify.tasks.found import Objects, nothing
 from vitrify.tasks.grids import corners_of, grid
 from vitrify.tasks.registry import Answer, Signs, cells, decoder
 from vitrify.tasks.spec import TaskSpec
-from vitrify.tasks.suppression import objects, softmax, suppressed
+from vitrify.tasks.suppression import are_shares, objects, softmax, suppressed
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -59,10 +59,10 @@ def ssd(answer: Answer, spec: TaskSpec, size: tuple[int, int]) -> Objects:
     Boxes are cut at the edges before they are compared. Source: torchvision, detection models' reference.
     """
     boxes, scores = _parted(answer, size)
-    shares = scores.min() >= 0 and np.allclose(scores.sum(1), 1, atol=0.02)
-    background = spec.options.get("background", shares or scores.shape[1] in (21, 91))
-    scores = scores if shares or (scores.min() >= 0 and scores.max() <= 1) else (
-        softmax(scores) if background else from_logits(scores))
+    shares = are_shares(scores)
+    summing = shares and abs(float(np.median(scores.sum(1))) - 1) < 0.25
+    background = spec.options.get("background", summing or scores.shape[1] in (21, 91))
+    scores = scores if shares else softmax(scores) if background else from_logits(scores)
     if background:
         scores = scores.copy()
         scores[:, 0] = 0

@@ -10,7 +10,7 @@ import numpy as np
 from vitrify.tasks.found import Classes
 from vitrify.tasks.registry import Answer, Signs, decoder, never
 from vitrify.tasks.spec import TaskSpec
-from vitrify.tasks.suppression import softmax
+from vitrify.tasks.suppression import are_shares, softmax
 
 MOST_CLASSES = 100_000
 
@@ -31,8 +31,7 @@ def _of_pictures(signs: Signs) -> Mapping[str, Any] | None:
 def classes(answer: Answer, spec: TaskSpec, size: tuple[int, int]) -> Classes:
     """Shares that sum up to 1: where the model ends before its softmax, what that gives."""
     scores = next(iter(answer.values())).reshape(-1).astype(np.float32)
-    whole = scores.min() >= 0 and abs(float(scores.sum()) - 1) < 0.05
-    return Classes(scores if whole or scores.size < 2 else softmax(scores))
+    return Classes(scores if are_shares(scores) or scores.size < 2 else softmax(scores))
 
 
 @decoder("words", "keywords", "scores of words", fits=never)

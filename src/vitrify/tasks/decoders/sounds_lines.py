@@ -10,7 +10,7 @@ import numpy as np
 from vitrify.tasks.found import Curve, Text, Vector
 from vitrify.tasks.registry import Answer, Signs, decoder, never
 from vitrify.tasks.spec import TaskSpec
-from vitrify.tasks.suppression import softmax
+from vitrify.tasks.suppression import are_shares, softmax
 
 LEAST_FRAME = 256
 """Samples of the shortest frames that voice detectors take: 16 ms at 16 kHz."""
@@ -35,7 +35,7 @@ def ctc(answer: Answer, spec: TaskSpec, size: tuple[int, int]) -> Text:
     value = next(iter(answer.values())).astype(np.float32)
     rows = value[:, 0] if value.ndim == 3 and value.shape[1] == 1 and value.shape[0] > 1 else value.reshape(
         -1, value.shape[-1])
-    shares = rows if rows.min() >= 0 and np.allclose(rows.sum(1), 1, atol=0.02) else softmax(rows)
+    shares = rows if are_shares(rows) else softmax(rows)
     blank = int(spec.options.get("blank", 0)) % rows.shape[1]
     named = [*spec.names[:blank], "", *spec.names[blank:]] if spec.names else ()
     characters = spec.options.get("characters") or named
