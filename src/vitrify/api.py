@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from warnings import warn
@@ -43,6 +43,7 @@ from vitrify.results import (
     DiffResult,
     ExplainResult,
     InspectResult,
+    ProfileResult,
     QuantizeResult,
     Result,
     SweepResult,
@@ -157,7 +158,8 @@ def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shap
     """Run a model once: takes and returns what the source model takes and returns, whatever became of it inside.
 
     ``shapes``, ``dims``, ``values`` and ``trust`` are as for ``load``, when ``model`` is a file. The path of a picture
-    may stand for an array: it becomes the input as in calibration, which the model remembers.
+    may stand for an array: it becomes the input as in calibration, which the model remembers. A file that Vela compiled
+    for an Ethos-U55 or U65 runs in the model of that NPU, bit for bit as its commands say.
 
     Raises:
         VitrifyError: an input is missing, does not fit, is an index beyond its table, or holds NaN where the model
@@ -169,13 +171,14 @@ def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shap
     from vitrify.data.limits import not_numbers
     from vitrify.pipeline.exchange import exchanged
     from vitrify.pipeline.files import existing
-    from vitrify.pipeline.steps import refuse_compiled
+    from vitrify.pipeline.steps import refuse_compiled, runs_on_npusim
 
     options = conversion_of(shapes, values=values, dims=dims, trust=trust)
     with ExitStack() as stack:
         source: Model | Path = model if isinstance(model, Model) else stack.enter_context(
             exchanged(existing(path_of(model)), options, Silent()))[0]
-        refuse_compiled(source)
+        if not runs_on_npusim(source):
+            refuse_compiled(source)
         runtime = stack.enter_context(runtimes.open(source, shapes=options.sizes, values=values, kernels="optimized"))
         given: object = inputs
         if not isinstance(given, Mapping):
@@ -302,6 +305,40 @@ def sweep(model: str | Path, target: str, output: str | Path | None = None, *, s
                         data_of(data, samples, False, preprocess), conversion_of(shapes, "nhwc", values, dims, trust))
     write_page(result)
     return result
+
+
+def profile(model: Source, target: str = "", *, xnnpack: bool = True, int8: bool = False, memory_modes: bool = False,
+            threads: int = 1, runs: int | None = None, warmup: int = 5, compare: Source | None = None,
+            fail_if: Sequence[str] = (), data: str | Path | None = None, preprocess: Preprocess | None = None,
+            shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
+            trust: bool = False) -> ProfileResult:
+    """Say where the time and the memory of a model go: measured on this machine, or estimated for ``target``.
+
+    Args:
+        model: the model; for a target a float one is profiled in integers.
+        target: the chip; empty: this machine.
+        xnnpack, threads, runs, warmup: how LiteRT runs it here; without ``runs``, as often as the figures take to agree.
+        int8: measure the integer form of a float model too.
+        memory_modes: compile in each memory mode of the target.
+        compare: another model, profiled the same way, or the JSON of an earlier profile.
+        fail_if: conditions such as ``latency_ms>+5%``; the result is not ``ok`` where one holds.
+        data, preprocess: as for ``quantize``; without data the values are random.
+        shapes, dims, values, trust: as for ``load``.
+
+    Raises:
+        VitrifyError: the file is no model, or the call makes no sense.
+    """
+    from vitrify.pipeline.profiling.command import Asked, profile_file
+    from vitrify.pipeline.profiling.profile import ProfileOptions
+
+    options = ProfileOptions(target=target, xnnpack=xnnpack, integers=int8, modes=memory_modes, threads=threads,
+                             runs=runs, warmup=warmup)
+    with ExitStack() as stack:
+        path = stack.enter_context(_file(model))
+        other = None if compare is None else stack.enter_context(_file(compare))
+        asked = Asked(compare=other, fail_if=tuple(fail_if))
+        return _named(profile_file(path, options, asked, data_of(data, None, False, preprocess),
+                                   conversion_of(shapes, "nhwc", values, dims, trust)), "profile")
 
 
 def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,

@@ -112,3 +112,12 @@ def test_exports_open_elsewhere(tmp_path: Path) -> None:
     data = json.loads(files["model-explorer"].read_text())["main"]
     assert data["results"] == {str(r.index): {"value": r.time_ms} for r in got.operators if r.time_ms is not None}
     assert (data["gradient"][0]["stop"], data["gradient"][-1]["stop"]) == (0, 1)
+
+
+def test_python_has_it_too(tmp_path: Path) -> None:
+    import vitrify as vt
+
+    path = models.plain(tmp_path / "m.tflite")
+    got = vt.profile(vt.load(path), "imx93", compare=path, fail_if=["latency_ms>+1%"])
+    assert (got.command, got.ok) == ("profile", True)
+    assert callable(vt.profile)
