@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.pipeline.options import DataOptions
-from vitrify.pipeline.steps import is_tflite
+from vitrify.pipeline.steps import is_tflite, runs_on_npusim
 
 if TYPE_CHECKING:
     from vitrify.data.preprocess import Preprocess
@@ -18,8 +18,14 @@ def remembered_in(path: Path) -> Preprocess | None:
     """What a file says of how pictures or recordings become its input, None where it says nothing."""
     from vitrify import tflite
     from vitrify.data.preprocess import remembered
+    from vitrify.ir import Model
+    from vitrify.tflite.streams import metadata_in
 
-    return remembered(tflite.read(path)) if is_tflite(path) else None
+    if not is_tflite(path):
+        return None
+    if runs_on_npusim(path):           # what Vela makes is no graph in every case
+        return remembered(Model(metadata=dict(metadata_in(path))))
+    return remembered(tflite.read(path))
 
 
 def as_remembered(data: DataOptions, models: Sequence[Path],

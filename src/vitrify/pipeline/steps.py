@@ -86,7 +86,7 @@ def is_tflite(path: Path) -> bool:
 
 
 def refuse_compiled(model: Path | Model) -> None:
-    """Refuse a model that holds graphs compiled for an NPU: nothing but that NPU can run or read them.
+    """Refuse a model that holds graphs compiled for an NPU, where something else is needed.
 
     Raises:
         ModelError: it does.
@@ -96,8 +96,15 @@ def refuse_compiled(model: Path | Model) -> None:
     name = model.source or "the model" if isinstance(model, Model) else str(model)
     more = "" if isinstance(model, Model) else f"; `vitrify inspect {shell(model)}` says what it holds"
     raise ModelError.of("model.compiled", f"{name} is compiled for an NPU already", where=name,
-                        why="its NPU operators run on that chip only; nothing here can look into them",
+                        why="its NPU operators hold commands of that chip, and no graph",
                         help=f"give the file that it was made from{more}")
+
+
+def runs_on_npusim(model: Path | Model) -> bool:
+    """True for a file that Vela compiled: its streams run on the host, if they are of an Ethos-U55 or U65."""
+    from vitrify.runtimes.opening import ETHOS_U, compiled_for
+
+    return isinstance(model, Path) and is_tflite(model) and compiled_for(model) == ETHOS_U
 
 
 def _is_compiled(model: Path | Model) -> bool:

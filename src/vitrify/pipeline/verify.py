@@ -18,7 +18,7 @@ from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.remembered import as_remembered
 from vitrify.pipeline.resources import Meter
-from vitrify.pipeline.steps import is_tflite, refuse_compiled, step
+from vitrify.pipeline.steps import is_tflite, refuse_compiled, runs_on_npusim, step
 from vitrify.results import VerifyResult
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
         existing(model)
     if on not in (None, NPUSIM):
         raise UsageError.of("verify.on", f"nothing here is called '{on}'", help=f"--on {NPUSIM}, or leave it out")
-    compiled = [model for model in models if _runs_on_npu(model)]
+    compiled = [model for model in models if runs_on_npusim(model)]
     if on is not None and not compiled:
         raise UsageError.of("verify.on", f"no form is compiled for an NPU that {NPUSIM} runs",
                             help="vitrify verify model_int8.tflite model_int8_vela.tflite")
@@ -70,11 +70,11 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
 def _verify(models: Sequence[Path], names: Sequence[str], data: DataOptions, conversion: ConvertOptions,
             shown: Reporter, meter: Meter, told: Sequence[Finding]) -> VerifyResult:
     for model in models:
-        if not _runs_on_npu(model):
+        if not runs_on_npusim(model):
             refuse_compiled(model)
     with step(shown, "open") as note:
         interface = interface_of(models[0], conversion)
-        plain = [(model, name) for model, name in zip(models, names, strict=True) if not _runs_on_npu(model)]
+        plain = [(model, name) for model, name in zip(models, names, strict=True) if not runs_on_npusim(model)]
         data, as_stored = as_remembered(data, [model for model, _ in plain], [name for _, name in plain])
         note.text = f"{len(interface.inputs)} inputs, {len(interface.outputs)} outputs"
     with step(shown, "verify") as note:
@@ -91,13 +91,6 @@ def _verify(models: Sequence[Path], names: Sequence[str], data: DataOptions, con
         findings=[*told, *as_stored, *data.findings(interface), *found.findings,
                   *(structs.replace(finding, severity=Severity.WARNING) for finding in left)],
         first_divergence=found.first_divergence, samples=found.samples, seconds=meter.seconds)
-
-
-def _runs_on_npu(model: Path) -> bool:
-    """True for a file that Vela compiled; whether its streams are known is seen when it is opened."""
-    from vitrify.runtimes.opening import ETHOS_U, compiled_for
-
-    return is_tflite(model) and compiled_for(model) == ETHOS_U
 
 
 def _exactly(models: Sequence[Path], shown: Reporter, meter: Meter) -> VerifyResult:
@@ -119,8 +112,8 @@ def _compiled_forms(models: Sequence[Path], shown: Reporter) -> list[Verified]:
     found: list[Verified] = []
     names = distinct([model.name for model in models])
     for number, model in enumerate(models):
-        before = next((one for one in reversed(models[:number]) if is_tflite(one) and not _runs_on_npu(one)), None)
-        if before is None or not _runs_on_npu(model):
+        before = next((one for one in reversed(models[:number]) if is_tflite(one) and not runs_on_npusim(one)), None)
+        if before is None or not runs_on_npusim(model):
             continue
         with step(shown, f"verify on {NPUSIM}") as note:
             found.append(verify_simulated(before, model, stage=f"{names[number]}, bit for bit"))

@@ -133,6 +133,15 @@ def metadata_of(root: Record) -> dict[str, bytes]:
     return found
 
 
+def metadata_in(path: Path) -> dict[str, bytes]:
+    """Return the metadata of the file at ``path`` by name.
+
+    Raises:
+        ModelError: the file is damaged.
+    """
+    return metadata_of(Decoder(np.fromfile(path, np.uint8), str(path)).root("Model"))
+
+
 def add_metadata(path: Path, entries: Mapping[str, bytes]) -> None:
     """Write ``entries`` into the file at ``path``; every other record of it stays as it is.
 

@@ -26,6 +26,8 @@ from vitrify.tflite.streams import (
     encode_map,
 )
 
+_OURS = "vitrify."
+
 
 def annotate(path: Path, source: Model, database: str, maker: str, target: str) -> None:
     """Write what is known of the compiled file at ``path`` into its metadata; the payloads stay as they are.
@@ -35,6 +37,7 @@ def annotate(path: Path, source: Model, database: str, maker: str, target: str) 
     """
     graph = Decoder(np.fromfile(path, np.uint8), str(path)).root("Model").subgraphs[0]
     said = {STREAMS: encode_map(command_map(source, database, maker, target))}
+    said |= {name: bytes(data) for name, data in source.metadata.items() if name.startswith(_OURS)}
     own = entries(source, {tensor.name for tensor in graph.tensors or ()})
     if ORIGINS in own:
         said[ORIGINS] = own[ORIGINS]
