@@ -42,6 +42,9 @@ FAULTS = (
     Fault("tables", ".*", "(GELU|ELU|LOG|EXP) .*", _TABLE, most=1),
     Fault("negative slopes", ".*", "LEAKY_RELU .*alpha -0.5.*", "all four compilers round halves of a product with a "
           "negative slope up, in a table (8 bits) or a scale (16 bits); the kernel rounds them down", most=1),
+    Fault("sums by shifts", ".*", "(ADD|SUB) (twice|half) by shifts int16", "where scales are powers of two the kernel "
+          "rounds the smaller operand to 16 bits before it adds; all four compilers widen it and round the sum, as for "
+          "other scales", most=1),
     Fault("pools with a scale", "4.5 Regor", "(MAX_POOL_2D|AVERAGE_POOL_2D|RESIZE_BILINEAR) .*|chain residual", "a "
           "largest value, or an average that is divided by the taps within the input, has the scale of the whole window "
           "too; the three other compilers give none or 1. What the chip does with it is not known, so the model refuses"),

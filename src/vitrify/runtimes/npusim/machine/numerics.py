@@ -20,11 +20,11 @@ _SAFE = 1 << 62
 def rescale(x: Values, scale: Values | int, shift: Values | int, rounding: int) -> Values:
     """Return ``x * scale / 2**shift`` as int64, rounded."""
     values, factor, by = (np.asarray(v, np.int64) for v in (x, scale, shift))
-    if _largest(values) * _largest(factor) >= _SAFE:
-        values, factor, by = values.astype(object), factor.astype(object), by.astype(object)
-    product = values * factor
     rule = _RULES[Rounding(rounding)]
-    return np.asarray(rule(product, by)).astype(np.int64)
+    if _largest(values) * _largest(factor) < _SAFE:
+        return np.asarray(rule(values * factor, by)).astype(np.int64)
+    exact = rule(values.astype(object) * factor.astype(object), by.astype(object))
+    return np.asarray(np.clip(exact, -_SAFE, _SAFE)).astype(np.int64)
 
 
 def _largest(values: Values) -> int:
