@@ -24,6 +24,8 @@ PROMISED = {
     "verify": "stages first_divergence",
     "build": "run artifacts coverage estimate stages",
     "doctor": "board parts served probe",
+    "run": "models input facts rows files skipped",
+    "eval": "models data format truth facts main stages samples skipped workers",
     "measure": "target side threads measured_ms estimated_ms corrected_ms parts measurements error_before error_after",
 }
 COMMON = "schema_version command ok findings"

@@ -95,7 +95,8 @@ def parser_of(name: str, function: Command) -> Parser:
                                 nargs="+" if get_origin(kind) is list else "?" if spared else None,
                                 default=_spared(parameter.default) if spared else None)
             shown = f"[{declared.metavar}]" if spared else declared.metavar
-            parser.usage = f"{parser.prog} [options] {shown}{' ...' * (get_origin(kind) is list)}"
+            before = parser.usage or f"{parser.prog} [options]"
+            parser.usage = f"{before} {shown}{' ...' * (get_origin(kind) is list)}"
         else:
             _add_option(parser, parameter.name, kind, declared, parameter.default)
     return parser

@@ -46,7 +46,7 @@ def _objects(found: Objects, ground: Array, spec: TaskSpec) -> Array:
         for mask, label in zip(found.masks, found.labels, strict=True):
             image[mask] = (1 - OPAQUE) * image[mask] + OPAQUE * np.asarray(color(int(label)), np.float32)
     ground = np.rint(image).clip(0, 255).astype(np.uint8)
-    if found.quads is None:
+    if found.quads is None and spec.kind != "text":
         boxes = [Box(float(box[0]), float(box[1]), float(box[2]), float(box[3]), int(label), float(score))
                  for box, label, score in zip(found.boxes, found.labels, found.scores, strict=True)]
         named = [spec.name(label) for label in range(int(found.labels.max(initial=-1)) + 1)]
@@ -54,6 +54,8 @@ def _objects(found: Objects, ground: Array, spec: TaskSpec) -> Array:
     drawn_on = Image.fromarray(ground)
     pen = ImageDraw.Draw(drawn_on)
     width = max(2, round(max(ground.shape[:2]) / 240))
+    for box in found.boxes if spec.kind == "text" else ():        # words over words could not be read
+        pen.rectangle(tuple(map(float, box)), outline=drawing.COLORS[0], width=width)
     for quad, label in zip(found.quads if found.quads is not None else (), found.labels, strict=False):
         corners = [(float(x), float(y)) for x, y in quad]
         pen.line([*corners, corners[0]], fill=drawing.COLORS[int(label) % len(drawing.COLORS)], width=width)
