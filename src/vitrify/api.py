@@ -317,7 +317,7 @@ def profile(model: Source, target: str = "", *, xnnpack: bool = True, int8: bool
     Args:
         model: the model; for a target a float one is profiled in integers.
         target: the chip; empty: this machine.
-        xnnpack, threads, runs, warmup: how LiteRT runs it here; without ``runs``, as often as the figures take to agree.
+        xnnpack, threads, runs, warmup: how LiteRT runs it here; without ``runs``, until the figures agree.
         int8: measure the integer form of a float model too.
         memory_modes: compile in each memory mode of the target.
         compare: another model, profiled the same way, or the JSON of an earlier profile.

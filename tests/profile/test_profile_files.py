@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import profile_models as models
 import pytest
@@ -17,6 +18,7 @@ from vitrify.core.progress import Silent
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.profiling.command import Asked, profile_file
 from vitrify.pipeline.profiling.profile import ProfileOptions
+from vitrify.report.schema import schema_of
 from vitrify.results import ProfileResult
 
 HOST, CHIP = ProfileOptions(runs=4, warmup=1), ProfileOptions(target="imx93")
@@ -121,3 +123,12 @@ def test_python_has_it_too(tmp_path: Path) -> None:
     got = vt.profile(vt.load(path), "imx93", compare=path, fail_if=["latency_ms>+1%"])
     assert (got.command, got.ok) == ("profile", True)
     assert callable(vt.profile)
+
+
+@pytest.mark.parametrize("options", [HOST, CHIP], ids=["host", "chip"])
+def test_the_rows_are_a_graph_and_fit_the_schema(options: ProfileOptions, tmp_path: Path) -> None:
+    got = profile(models.attention(tmp_path / "m.onnx"), options)
+    assert all(before < row.index for row in got.operators for before in row.after)
+    assert any(len(row.after) == 2 for row in got.operators)
+    got.command = "profile"
+    jsonschema.validate(msgspec.to_builtins(got), schema_of("profile"))
