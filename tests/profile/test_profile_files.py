@@ -13,6 +13,7 @@ import msgspec
 import profile_models as models
 import pytest
 
+from vitrify import tflite
 from vitrify.core.errors import UsageError
 from vitrify.core.progress import Silent
 from vitrify.pipeline.options import ConvertOptions, DataOptions
@@ -114,6 +115,14 @@ def test_exports_open_elsewhere(tmp_path: Path) -> None:
     data = json.loads(files["model-explorer"].read_text())["main"]
     assert data["results"] == {str(r.index): {"value": r.time_ms} for r in got.operators if r.time_ms is not None}
     assert (data["gradient"][0]["stop"], data["gradient"][-1]["stop"]) == (0, 1)
+
+
+def test_the_profiled_file_can_be_kept(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.tflite"
+    got = profile(models.classifier(tmp_path / "m.onnx"), msgspec.structs.replace(CHIP, save=kept))
+    assert got.exports == {"model": str(kept)}
+    assert [node.name for node in tflite.read(kept).main] == [row.node for row in got.operators]
+    assert kept.stat().st_size == got.bytes
 
 
 def test_python_has_it_too(tmp_path: Path) -> None:

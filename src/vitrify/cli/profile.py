@@ -37,6 +37,9 @@ TraceOption = Annotated[Path | None, Option(
 ExplorerOption = Annotated[Path | None, Option(
     "--model-explorer", metavar="FILE", is_file=True,
     help="Write node data that Google's Model Explorer shows over the profiled file.")]
+SaveOption = Annotated[Path | None, Option(
+    "--save-model", metavar="FILE", is_file=True,
+    help="Write the file that was profiled, to which the data of --model-explorer belong.")]
 RandomOption = Annotated[bool, Option("--random-inputs", help="Run on random values (the default without --data).")]
 
 
@@ -49,6 +52,7 @@ def profile(model: o.ModelArgument, host: HostOption = False, target: ChipOption
             trust: o.TrustOption = False, mean: o.MeanOption = None, std: o.StdOption = None, fit: o.FitOption = None,
             color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE, seed: o.SeedOption = 0,
             csv: CsvOption = None, trace: TraceOption = None, model_explorer: ExplorerOption = None,
+            save_model: SaveOption = None,
             json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Say where the time and the memory of a model go, operator by operator.
 
@@ -64,7 +68,7 @@ def profile(model: o.ModelArgument, host: HostOption = False, target: ChipOption
         asked = Asked(host=host, xnnpack=xnnpack, no_xnnpack=no_xnnpack, compare=compare, fail_if=tuple(fail_if),
                       exports={"csv": csv, "trace": trace, "model-explorer": model_explorer})
         options = ProfileOptions(target=target, xnnpack=not no_xnnpack, threads=threads, runs=runs, warmup=warmup,
-                                 modes=memory_modes, integers=int8)
+                                 modes=memory_modes, integers=int8, save=save_model)
         return profile_file(model, options, asked, given, o.conversion(shape, dim, value, trust), reporter)
 
     return run_command("profile", work, json=json, quiet=quiet)

@@ -8,11 +8,20 @@ from rich.table import Table
 
 from vitrify.core.words import bytes_text, counted, percent
 from vitrify.results.commands import ProfileResult
-from vitrify.results.profiling import ComparedRow, EstimatedRow, MappingRow, MeasuredRow, MemoryPlan, OverheadRow
+from vitrify.results.profiling import (
+    ComparedRow,
+    EstimatedRow,
+    FormRow,
+    MappingRow,
+    MeasuredRow,
+    MemoryPlan,
+    OverheadRow,
+)
 
 SHOWN = 20
 SHOWN_ADVICE = 12
 SHOWN_PAIRS = 10
+SHOWN_BESIDE = 12
 
 
 def show_profile(result: ProfileResult, out: Console) -> None:
@@ -26,6 +35,7 @@ def show_profile(result: ProfileResult, out: Console) -> None:
     _kinds(result, out)
     _memory(result.memory, out)
     _mapping(result.mapping, out)
+    _beside(result, out)
     _advice(result, out)
     if result.comparison is not None:
         _comparison(result.comparison, out)
@@ -114,6 +124,9 @@ def _memory(memory: MemoryPlan, out: Console) -> None:
     names = ", ".join(f"'{name}'" for name in memory.alive[:3])
     more = f" and {len(memory.alive) - 3} more" if len(memory.alive) > 3 else ""
     out.print(f"  most while '{escape(memory.peak_node)}' runs: {escape(names)}{more}")
+    if memory.near_limit_bytes:
+        limit = bytes_text(memory.near_limit_bytes)
+        out.print(f"  {len(memory.beyond)} operators read and write more than the {limit} on the chip hold")
     for mode in memory.modes:
         text = mode.problem or f"{mode.latency_ms:.4g} ms, on the chip {bytes_text(mode.near_bytes or 0)}, outside " \
                                f"{bytes_text(mode.far_bytes or 0)}, moved {bytes_text(mode.far_traffic_bytes or 0)}"
@@ -125,6 +138,34 @@ def _mapping(mapping: MappingRow, out: Console) -> None:
         told = ", ".join(f"{count} {how}" for how, count in mapping.counts.items())
         out.print(f"[bold]{counted(len(mapping.nodes), 'node')} of the source[/]: {told}; "
                   f"{counted(len(mapping.inserted), 'node')} inserted")
+
+
+def _beside(result: ProfileResult, out: Console) -> None:
+    """The source nodes that take most, in each form beside each other."""
+    both = [row for row in result.mapping.nodes if row.float_form is not None and row.integer_form is not None]
+    if not both or not result.float_operators:
+        return
+    both.sort(key=lambda row: -max(_form_ms(row.float_form), _form_ms(row.integer_form)))
+    table = _table("node", "operator", "", "float ms", "float bytes", "integer ms", "integer bytes", "in integers")
+    for row in both[:SHOWN_BESIDE]:
+        a, b = row.float_form, row.integer_form
+        table.add_row(escape(row.name), escape(row.operator), row.how, *_form_cells(a), *_form_cells(b),
+                      escape(", ".join(b.operators if b is not None else [])))
+    out.print("[bold]before and after quantization[/], measured")
+    out.print(table)
+    run = result.float_measurement
+    if run is not None and result.total_ms is not None:
+        out.print(f"  together {run.whole.quiet_ms:.4g} ms in float, {result.total_ms:.4g} ms in integers")
+
+
+def _form_ms(form: FormRow | None) -> float:
+    return 0.0 if form is None or form.time_ms is None else form.time_ms
+
+
+def _form_cells(form: FormRow | None) -> tuple[str, str]:
+    if form is None or form.time_ms is None:
+        return ("", "" if form is None or form.bytes is None else bytes_text(form.bytes))
+    return f"{form.time_ms:.4g}", bytes_text(form.bytes or 0)
 
 
 def _advice(result: ProfileResult, out: Console) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from vitrify.core.errors import UsageError
 from vitrify.core.findings import Severity
@@ -59,7 +60,7 @@ def profile_file(source: Path, options: ProfileOptions, asked: Asked, data: Data
         first = next(gate for gate in gates if gate.needs_other)
         raise UsageError.of("profile.gate", f"--fail-if '{first.expression}' needs something to compare with",
                             where="--fail-if", help="add --compare B: a model, or the JSON of an earlier profile")
-    outputs = {f"--{kind}": path for kind, path in asked.exports.items()}
+    outputs = {f"--{kind}": path for kind, path in asked.exports.items()} | {"--save-model": options.save}
     refuse_overlap(outputs, {"MODEL": source, "--compare": asked.compare}, data.path)
     other = None
     if asked.compare is not None and is_profile(asked.compare):
@@ -67,7 +68,7 @@ def profile_file(source: Path, options: ProfileOptions, asked: Asked, data: Data
     found = profile_model(source, options, data, conversion, shown)
     result = found.result
     if asked.compare is not None:
-        other = other or profile_model(asked.compare, options, data, conversion, shown)
+        other = other or profile_model(asked.compare, structs.replace(options, save=None), data, conversion, shown)
         result.comparison, told = compare(other, found)
         result.findings += told
     result.gates = [judge_gate(gate, result, None if other is None else other.result) for gate in gates]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 from msgspec import structs
 
 from vitrify.core.errors import UsageError, VitrifyError
-from vitrify.core.files import temporary_folder
+from vitrify.core.files import atomic_writer, temporary_folder
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline.exchange import exchanged
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
 
 class ProfileOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of a profile: on this machine or on ``target``, and how it is run. ``modes``: each memory mode of
-    the target is tried. ``forms``: on this machine, a float model is measured in integers too."""
+    the target is tried. ``integers``: on this machine, a float model is measured in integers too. ``save``: where the
+    profiled file is written."""
 
     target: str = ""
     xnnpack: bool = True
@@ -46,6 +48,7 @@ class ProfileOptions(msgspec.Struct, frozen=True, kw_only=True):
     warmup: int = 5
     modes: bool = False
     integers: bool = False
+    save: Path | None = None
 
     def check(self) -> None:
         """Refuse figures that make no sense.
@@ -94,11 +97,20 @@ def profile_model(source: Path, options: ProfileOptions, data: DataOptions, conv
         result.findings = [*told, *forms.findings, *result.findings]
         for between in (forms.profiled.path, file):
             result.findings = [rename(finding, between, source) for finding in result.findings]
+        if options.save is not None:
+            _save(forms.profiled.path, options.save)
+            result.exports["model"] = str(options.save)
         if forms.profiled.path == file:
             result.bytes = file.stat().st_size
     result.model = str(source)
     result.ok = all(finding.severity is not Severity.ERROR for finding in result.findings)
     return found
+
+
+def _save(path: Path, target: Path) -> None:
+    """Copy the profiled file, whole or not at all."""
+    with path.open("rb") as source, atomic_writer(target) as out:
+        shutil.copyfileobj(source, out)
 
 
 def _answer(form: Form, forms: Forms) -> ProfileResult:
