@@ -209,7 +209,7 @@ def memory_bound(case: Case) -> Iterator[AdviceRow]:
 @spot
 def idle_macs(case: Case) -> Iterator[AdviceRow]:
     """Tell operators whose multiplications leave most of the array idle, by the time that costs."""
-    rows = [row for row in case.rows.values() if isinstance(row, EstimatedRow) and row.macs and row.cycles and
+    rows = [row for row in case.rows.values() if isinstance(row, EstimatedRow) and row.macs and
             row.utilisation is not None and row.utilisation < IDLE and row.bound == "compute"]
     spent = _summed(rows)
     if not rows or spent < WORTH * case.total:

@@ -56,6 +56,7 @@ def of_estimate(graph: Graph, placement: Placement, estimate: Estimate | None, t
             seconds = times[node].seconds
             row.time_ms, row.low_ms, row.high_ms = seconds.likely * 1e3, seconds.low * 1e3, seconds.high * 1e3
             row.bound, row.source = BOUNDS[times[node].bound], times[node].source
+            row.utilisation = _busy(row, target)
         rows.append(row)
     share_out(list(rows))
     return ChipProfile(rows, _calls(estimate, placement), None)
@@ -105,6 +106,14 @@ def layer_row(layer: Layer) -> LayerRow:
 def _layer_ms(layer: Layer, target: Target) -> float:
     ratio = (target.known("npu_time_ratio") or 1.0) * target.correction("npu")
     return layer.cycles * ratio / target.value("clock_hz") * 1e3
+
+
+def _busy(row: EstimatedRow, target: Target) -> float | None:
+    """The share of the NPU's MACs that are busy while it runs an operator, in the estimated time."""
+    macs, clock = target.known("macs_per_cycle"), target.known("clock_hz")
+    if row.placement != "npu" or not row.time_ms or not row.macs or not macs or not clock:
+        return None
+    return row.macs / (row.time_ms * 1e-3 * macs * clock)
 
 
 class _Partitions:

@@ -58,6 +58,10 @@ def _how(result: ProfileResult, out: Console) -> None:
     if estimate is not None and estimate.latency_ms is not None:
         out.print(f"  between {estimate.low_ms:.4g} and {estimate.high_ms:.4g} ms: NPU {estimate.npu_ms:.4g}, CPU "
                   f"{estimate.cpu_ms:.4g}, driver {estimate.driver_ms:.4g}")
+    roof = result.roofline
+    if roof is not None:
+        out.print(f"  {roof.peak_macs_per_s / 1e9:,.4g} billion MACs and {roof.bytes_per_s / 1e9:.3g} GB/s outside the "
+                  f"chip ({roof.basis}): what has fewer than {roof.ridge:.3g} MACs a byte waits for memory")
     if result.cycles is not None:
         cycles = result.cycles
         out.print(f"  {cycles.total:,} cycles of the NPU: {cycles.operators:,} of operators, {cycles.overhead:,} of "
