@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,15 @@ from vitrify.results import ComparisonRow, ErrorRow
 
 if TYPE_CHECKING:
     from vitrify.ir import Node
-    from vitrify.runtimes.npusim import NpuSim
+    from vitrify.runtimes.npusim import NpuSim, Program
     from vitrify.targets import Target
 
 FAMILY = "ethos_u"
 MOST_COMMANDS = 100_000
 """Of one run; 40,000 take half a minute of CPU time."""
 _SAMPLES = 1
+_HAZARDS = 3
+"""Of one NPU operator: one is told."""
 _STEPS = 8.0
 """Steps that single values may differ by: a rounding early in a recurrent or deep model grows on its way."""
 
@@ -58,7 +61,7 @@ def verify_simulated(source: Path, compiled: Path, *, samples: Sequence[Sequence
                 return _unverified(compiled, f"its {commands:,} commands would take minutes to run here")
             inner = [name for name in runtime.tensors if name in made and name not in outputs]
             given = _run(runtime, samples, outputs, inner)
-            excess = runtime.excess
+            excess, unordered = runtime.excess, _unordered(compiled, runtime.program)
     except VitrifyError as error:
         return _unverified(compiled, f"{error.findings[0].headline} ({error.findings[0].where})")
     with temporary_folder() as folder:
@@ -67,7 +70,23 @@ def verify_simulated(source: Path, compiled: Path, *, samples: Sequence[Sequence
         tflite.write(model, path)
         reference = Reference(path, samples)
         reference.look([*outputs, *(name for name in given if name not in outputs)])
-    return _Judging(source, compiled, reference, given, outputs, changed, stage, excess).verified()
+    found = _Judging(source, compiled, reference, given, outputs, changed, stage, excess).verified()
+    found.findings = [*found.findings, *unordered]
+    return found
+
+
+def _unordered(compiled: Path, program: Program) -> list[Finding]:
+    """Tell what may run at the same time and touches the same bytes: the model runs one command after the other."""
+    from vitrify.runtimes.npusim.ordering import hazards
+
+    found = [hazard for step in program.npu for hazard in islice(hazards(step), _HAZARDS)]
+    if not found:
+        return []
+    return [Finding(code="compile.unordered", severity=Severity.WARNING, where=str(compiled),
+                    headline=f"the command stream may not wait where it must: {found[0]}",
+                    why="a transfer and a kernel run at the same time unless a wait stands between them; which waits "
+                        "are needed follows Vela's own rules (docs/npusim.md)",
+                    help="compile with another setting (--search), or tell the compiler's maker")]
 
 
 def _run(runtime: NpuSim, samples: Sequence[Sequence[Array]], outputs: Sequence[str],

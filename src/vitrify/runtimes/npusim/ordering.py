@@ -1,11 +1,13 @@
 """Whether a command stream waits where it must: DMA transfers and kernels that touch the same bytes at the same time.
 
-The model executes one command after the other; the chip does not. What it guarantees is assumed to be this, as Vela's own
-insertion of waits does: transfers follow each other, and so do kernels; a kernel and a transfer run at the same time
-unless a wait is between them. DMA_WAIT n holds what follows until at most n transfers run, KERNEL_WAIT n likewise. At most
-two kernels run, and two transfers (one in the U55): one more holds until the oldest has ended. Of two kernels that follow
-each other, the second starts within the last blocks of the first unless BLOCKDEP is 0: it may then not read what those
-write. Source: Vela 5.2.0, ``register_command_stream_util.py`` (``get_wait_dependency``, ``calc_blockdep``) and
+The model executes one command after the other; the chip does not. What it guarantees is assumed to be this, as Vela's
+own insertion of waits does: transfers follow each other, and so do kernels; a kernel and a transfer run at once unless a
+wait is between them. DMA_WAIT n holds what follows until at most n transfers run, KERNEL_WAIT n likewise. At most two
+kernels run, and two transfers (one in the U55); one more holds until the oldest has ended. Of two kernels that follow
+each other, the second starts within the last blocks of the first unless BLOCKDEP is 0: what it reads for its first
+value, of a convolution the first block of channels, may then not hold the last value of the first.
+
+Source: Vela 5.2.0, ``register_command_stream_util.py`` (``get_wait_dependency``, ``calc_blockdep``) and
 ``architecture_features.py``.
 """
 
@@ -160,14 +162,15 @@ def _kernel(command: Command, registers: Registers, accelerator: Accelerator) ->
 
 
 def _window(command: Command, registers: Registers) -> First:
-    """What the window meets in its first place; all channels where each result is made of all."""
+    """What the window meets in its first place; a block of channels where each result is made of all."""
     over = window(registers)
     (high, wide), (down, across), (top, left) = over.extent, over.dilation, over.padding[:2]
     by = 2 if over.upscale else 1
     source = input_map(registers, over)
-    whole = command.spec.name == "CONV" or (command.spec.name == "POOL" and command.field() == Pooling.REDUCE_SUM)
+    narrow = over.part_kernel or source.bits == 16
+    summed = command.spec.name == "CONV" or (command.spec.name == "POOL" and command.field() == Pooling.REDUCE_SUM)
     return First(source, max(1, -(-((high - 1) * down + 1 - top) // by)),
-                 max(1, -(-((wide - 1) * across + 1 - left) // by)), source.layout.shape[2] if whole else 1)
+                 max(1, -(-((wide - 1) * across + 1 - left) // by)), (16 if narrow else 32) if summed else 1)
 
 
 def _constants(registers: Registers, cores: int) -> Iterator[Touch]:
