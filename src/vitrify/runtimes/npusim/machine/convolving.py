@@ -17,6 +17,8 @@ from vitrify.runtimes.npusim.machine.windows import Window, input_map, padded_in
 from vitrify.runtimes.npusim.stream.payload import Accelerator
 from vitrify.runtimes.npusim.weights import Traversal, output_unit, read_scales, unpack
 
+_NARROW = 16
+"""Bits of inputs that 32 hold with any zero point taken off."""
 _FLOAT32, _FLOAT64 = 1 << 24, 1 << 53
 _COLUMNS = 1 << 24
 """Elements of the largest matrix that is laid out for one product."""
@@ -39,7 +41,7 @@ def convolving(depthwise: bool, registers: Registers, memory: Memory,
     if depthwise and source.layout.shape[2] != over.output[2]:
         raise ModelError.of("npusim.geometry", f"a depthwise command makes {over.output[2]} channels of "
                             f"{source.layout.shape[2]}", why="the stream is damaged")
-    x = padded_input(source, memory, over, 0)
+    x = padded_input(source, memory, over, 0, np.int32 if source.bits <= _NARROW else np.int64)
     found, touched = _coefficients(depthwise, registers, memory, over, source.bits, source.layout.shape[2], accelerator)
     total = _depthwise(x, found.weights, over) if depthwise else _product(x, found.weights, over)
     total = total + found.bias
@@ -55,10 +57,9 @@ def _product(x: Values, weights: Values, over: Window) -> Values:
     kind = _exact(x, weights)
     inputs = x.shape[2]
     x = x.astype(kind)
+    matrix = _matrix(weights, kind)
     if over.extent == (1, 1):
-        return _whole(over.cut(x, (0, 0)).reshape(-1, inputs) @ weights.reshape(outputs, inputs).T.astype(kind),
-                      over.output)
-    matrix = np.ascontiguousarray(weights.astype(kind).transpose(1, 2, 3, 0))
+        return _whole(over.cut(x, (0, 0)).reshape(-1, inputs) @ matrix.reshape(inputs, outputs), over.output)
     width = inputs * len(over.taps)
     if rows * columns * width <= _COLUMNS:
         laid = np.concatenate([tap.reshape(rows * columns, inputs) for tap in over.sweep(x)], axis=1)
@@ -73,10 +74,35 @@ def _whole(total: Values, shape: tuple[int, int, int]) -> Values:
     return total.astype(np.int64).reshape(shape)
 
 
+_KEPT: dict[int, tuple[Values, int, dict[Any, Values]]] = {}
+_MOST_KEPT = 1024
+"""Arrays of weights, which are kept as they are decoded, with what was made of each."""
+
+
+def _kept(weights: Values) -> tuple[Values, int, dict[Any, Values]]:
+    """The largest sum of magnitudes of an output's weights, and matrices of them by type."""
+    found = _KEPT.get(id(weights))
+    if found is None or found[0] is not weights:
+        if len(_KEPT) >= _MOST_KEPT:
+            _KEPT.clear()
+        rows = np.abs(weights).reshape(weights.shape[0], -1).sum(1, dtype=np.int64)
+        found = weights, int(rows.max()), {}
+        if not weights.flags.writeable:       # as those are that come again
+            _KEPT[id(weights)] = found
+    return found
+
+
+def _matrix(weights: Values, kind: Any) -> Values:
+    """The weights [y, x, inputs, outputs] in a type, in one piece."""
+    made = _kept(weights)[2]
+    if kind not in made:
+        made[kind] = np.ascontiguousarray(weights.transpose(1, 2, 3, 0), kind)
+    return made[kind]
+
+
 def _exact(x: Values, weights: Values) -> Any:
     """The narrowest float type in which no sum of these products is rounded."""
-    rows = np.abs(weights).reshape(weights.shape[0], -1).sum(1, dtype=np.int64)
-    largest = max(abs(int(x.max())), abs(int(x.min()))) * int(rows.max())
+    largest = max(abs(int(x.max())), abs(int(x.min()))) * _kept(weights)[1]
     if largest < _FLOAT32:
         return np.float32
     return np.float64 if largest < _FLOAT64 else np.int64

@@ -64,41 +64,64 @@ class FeatureMap(NamedTuple):
 
     def read(self, memory: Memory) -> Values:
         """Return its values as they are stored, [height, width, depth], int64."""
+        return self.read_as(memory, np.int64)
+
+    def read_as(self, memory: Memory, kind: Any) -> Values:
+        """Return its values, [height, width, depth], in a type of integers that holds them."""
         self.check(memory)
-        plan = addresses(self.layout)
+        plan = pieces(self.layout)
         data = memory.region(self.region, plan.low, plan.high, self.prefix)
-        if plan.start is not None:
-            count = self.layout.shape[0] * self.layout.shape[1] * self.layout.shape[2]
-            raw = data[plan.start:plan.start + count * self.layout.size].view(self.dtype)
-            return raw.astype(np.int64).reshape(self.layout.shape)
-        return _gather(data, plan.at, self.dtype)
+        if len(plan.pieces) == 1:
+            return np.asarray(plan.pieces[0].view(data, self.dtype).astype(kind)).reshape(self.layout.shape)
+        values = np.empty(self.layout.shape, kind)
+        for piece in plan.pieces:
+            values[piece.place] = piece.view(data, self.dtype).reshape(piece.shape)
+        return values
 
     def write(self, memory: Memory, values: Values) -> None:
         """Store ``values``, which fit the type."""
         self.check(memory)
-        plan = addresses(self.layout)
+        plan = pieces(self.layout)
         data = memory.region(self.region, plan.low, plan.high, self.prefix, write=True)
-        stored = np.ascontiguousarray(values.astype(self.dtype))
-        if plan.start is not None:
-            data[plan.start:plan.start + stored.nbytes] = stored.view(np.uint8).reshape(-1)
-            return
-        raw = stored.view(np.uint8).reshape(*plan.at.shape, self.layout.size)
-        for byte in range(self.layout.size):
-            data[plan.at + byte] = raw[..., byte]
+        for piece in plan.pieces:
+            view = piece.view(data, self.dtype)
+            view[...] = values[piece.place].reshape(view.shape)
 
     def touch(self, writes: bool) -> Touch:
         """The bytes it spans."""
-        plan = addresses(self.layout)
+        plan = pieces(self.layout)
         return Touch(self.region, plan.low, plan.high, writes)
 
 
-class Plan(NamedTuple):
-    """The byte address of every value, the span they lie in, and the start if they lie in order without gaps."""
+class Piece(NamedTuple):
+    """Values of a map at even distances: where they stand in it, and extents and strides of y, x, bricks, channels."""
 
-    at: Any
+    place: tuple[slice, slice, slice]
+    start: int
+    extents: tuple[int, int, int, int]
+    strides: tuple[int, int, int, int]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Height, width and depth."""
+        return self.extents[0], self.extents[1], self.extents[2] * self.extents[3]
+
+    def view(self, data: Any, dtype: np.dtype[Any]) -> Values:
+        """The values in a region, [y, x, brick, channel], not copied."""
+        return np.ndarray(self.extents, dtype, data, self.start, self.strides)
+
+    def span(self, size: int) -> tuple[int, int]:
+        """The first byte and the one behind the last."""
+        reach = [(extent - 1) * stride for extent, stride in zip(self.extents, self.strides, strict=True)]
+        return self.start + sum(min(0, one) for one in reach), self.start + sum(max(0, one) for one in reach) + size
+
+
+class Plan(NamedTuple):
+    """The pieces that a map lies in, and the span of bytes that they take."""
+
+    pieces: tuple[Piece, ...]
     low: int
     high: int
-    start: int | None
 
 
 def feature_map(registers: Registers, prefix: Prefix, shape: tuple[int, int, int]) -> FeatureMap:
@@ -116,38 +139,34 @@ def feature_map(registers: Registers, prefix: Prefix, shape: tuple[int, int, int
 
 
 @lru_cache(maxsize=_PLANS)
-def addresses(layout: Layout) -> Plan:
-    """Return where each value lies."""
-    height, width, depth = layout.shape
-    y, x = np.arange(height)[:, None], np.arange(width)[None, :]
-    tile, row, column = _tiles(layout, y, x)
-    base = np.array(layout.bases, np.int64)[tile]
-    channel = np.arange(depth)
-    if layout.bricks:
-        start = base + row * layout.stride_y + column * (_BRICK * layout.size)
-        at = start[:, :, None] + channel // _BRICK * layout.stride_c + channel % _BRICK * layout.size
-    else:
-        at = (base + row * layout.stride_y + column * layout.stride_x)[:, :, None] + channel * layout.size
-    return _plan(at, layout.size)
+def pieces(layout: Layout) -> Plan:
+    """Return where the values lie: a piece for each tile, and of bricks one more for a last one that is not full."""
+    found = tuple(piece for tile in _tiles(layout) for piece in _of_tile(layout, *tile))
+    spans = [piece.span(layout.size) for piece in found]
+    return Plan(found, min(low for low, _ in spans), max(high for _, high in spans))
 
 
-def _plan(at: Values, size: int) -> Plan:
-    low, high = int(at.min()), int(at.max()) + size
-    flat = at.reshape(-1)
-    dense = high - low == flat.size * size and bool((np.diff(flat) == size).all())
-    return Plan(np.zeros(0, np.int64) if dense else at.astype(np.int64), low, high, low if dense else None)
+def _tiles(layout: Layout) -> list[tuple[int, slice, slice]]:
+    """The base of each tile that holds values, with the rows and columns that it holds."""
+    height, width, _ = layout.shape
+    column = min(layout.width0, width)
+    left, right = min(layout.height0, height), min(layout.height1, height)
+    found = [(0, slice(0, left), slice(0, column)), (1, slice(0, right), slice(column, width)),
+             (2, slice(left, height), slice(0, column)), (3, slice(right, height), slice(column, width))]
+    return [tile for tile in found if tile[1].start < tile[1].stop and tile[2].start < tile[2].stop]
 
 
-def _tiles(layout: Layout, y: Values, x: Values) -> tuple[Values, Values, Values]:
-    """The tile of each value, and its row and column within."""
-    right = x >= layout.width0
-    low = np.where(right, y >= layout.height1, y >= layout.height0)
-    row = y - np.where(low, np.where(right, layout.height1, layout.height0), 0)
-    return right + 2 * low, row, x - np.where(right, layout.width0, 0) + 0 * y
-
-
-def _gather(data: Any, at: Values, dtype: np.dtype[Any]) -> Values:
-    if dtype.itemsize == 1:
-        return np.asarray(data.view(dtype)[at]).astype(np.int64)
-    raw = data[at[..., None] + np.arange(dtype.itemsize)]
-    return np.ascontiguousarray(raw).view(dtype)[..., 0].astype(np.int64)
+def _of_tile(layout: Layout, tile: int, rows: slice, columns: slice) -> list[Piece]:
+    depth, base, size = layout.shape[2], layout.bases[tile], layout.size
+    high, wide = rows.stop - rows.start, columns.stop - columns.start
+    if not layout.bricks:
+        return [Piece((rows, columns, slice(0, depth)), base, (high, wide, 1, depth),
+                      (layout.stride_y, layout.stride_x, 0, size))]
+    strides, found = (layout.stride_y, _BRICK * size, layout.stride_c, size), []
+    full, rest = divmod(depth, _BRICK)
+    if full:
+        found.append(Piece((rows, columns, slice(0, full * _BRICK)), base, (high, wide, full, _BRICK), strides))
+    if rest:
+        found.append(Piece((rows, columns, slice(full * _BRICK, depth)), base + full * layout.stride_c,
+                           (high, wide, 1, rest), strides))
+    return found

@@ -6,6 +6,9 @@ from vitrify.core.errors import ModelError
 from vitrify.runtimes.npusim.stream.commands import BY_NAME
 from vitrify.runtimes.npusim.stream.words import Command
 
+_FIELDS = {(name, field.name): field for name, spec in BY_NAME.items() for field in spec.fields}
+_FIRST = {name: spec.fields[0] for name, spec in BY_NAME.items()}
+
 
 class Registers:
     """What was set so far; a register that nothing set is an error when it is asked for."""
@@ -31,12 +34,12 @@ class Registers:
 
     def __getitem__(self, name: str) -> int:
         """Return the value of a register that has one field."""
-        return BY_NAME[name].fields[0].of(self.raw(name))
+        return _FIRST[name].of(self.raw(name))
 
     def field(self, name: str, field: str) -> int:
         """Return one field of a register."""
         value = self.raw(name)
-        return next(one for one in BY_NAME[name].fields if one.name == field).of(value)
+        return _FIELDS[name, field].of(value)
 
     def scaling(self, name: str) -> tuple[int, int]:
         """Return the scale and the shift of OFM_SCALE or OPA_SCALE."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,13 +99,14 @@ def input_map(registers: Registers, over: Window) -> FeatureMap:
     return feature_map(registers, "IFM", (high, wide, registers["IFM_DEPTH_M1"] + 1))
 
 
-def padded_input(source: FeatureMap, memory: Memory, over: Window, fill: int) -> Values:
-    """Return the input less its zero point, upscaled and padded with ``fill``."""
+def padded_input(source: FeatureMap, memory: Memory, over: Window, fill: int, kind: Any = np.int64) -> Values:
+    """Return the input less its zero point, upscaled and padded with ``fill``, in a type that holds it."""
     high, wide = over.input
     top, left, bottom, right = over.padding
     memory.room(source.region, (high + top + bottom) * (wide + left + right) * source.layout.shape[2],
                 "a padded input", _SPREAD)
-    x = source.read(memory) - source.zero_point
+    x = source.read_as(memory, kind)
+    x -= kind(source.zero_point)
     if over.upscale == Upscale.NEAREST:
         x = x.repeat(2, 0).repeat(2, 1)[:high, :wide]
     elif over.upscale == Upscale.ZEROS:
@@ -114,4 +115,6 @@ def padded_input(source: FeatureMap, memory: Memory, over: Window, fill: int) ->
         x = spread[:high, :wide]
     if not over.padded:
         return x
-    return np.pad(x, ((top, bottom), (left, right), (0, 0)), constant_values=fill)
+    whole = np.full((x.shape[0] + top + bottom, x.shape[1] + left + right, x.shape[2]), fill, kind)
+    whole[top:top + x.shape[0], left:left + x.shape[1]] = x
+    return whole
