@@ -1,4 +1,4 @@
-"""`verify` of compiled files on the host: bit for bit, the first operator that differs, its reproduction, the way round."""
+"""`verify` of compiled files: bit for bit, the first operator that differs, its reproduction, the way round."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from vitrify import ops, tflite
 from vitrify.backends.base import CompilerOptions
 from vitrify.core.errors import UsageError
+from vitrify.core.files import write_atomically
 from vitrify.core.findings import Severity
 from vitrify.pipeline.building.build import build_run
 from vitrify.pipeline.compiling.compile import compile_file
@@ -53,16 +54,21 @@ def test_a_compiled_file_is_its_source_bit_for_bit(summed: Path) -> None:
     assert [f.headline for f in told if f.code == "compile.avoided"]
     found = verify_files([summed, output], *NOTHING, on="npusim")
     row = found.stages[0]
-    assert found.ok and all(one.equal for one in [*row.outputs, *row.tensors]) and len(row.tensors) >= 2
+    assert found.ok
+    assert all(one.equal for one in [*row.outputs, *row.tensors])
+    assert len(row.tensors) >= 2
     assert "SUM as a MEAN" in found.findings[0].why
 
 
 def test_the_first_wrong_operator_is_named_and_cut_out(summed: Path, damaged: Path) -> None:
     found = verify_files([summed, damaged], *NOTHING)
     finding = next(f for f in found.findings if f.severity is Severity.ERROR)
-    assert not found.ok and finding.code == "compile.damaged"
-    assert "SUM 'sum4'" in finding.headline and finding.where == "node 'sum4'"
-    assert found.first_divergence is not None and "SUM 'sum4'" in found.first_divergence
+    assert not found.ok
+    assert finding.code == "compile.damaged"
+    assert "SUM 'sum4'" in finding.headline
+    assert finding.where == "node 'sum4'"
+    assert found.first_divergence is not None
+    assert "SUM 'sum4'" in found.first_divergence
     assert "one-axis-sums" in finding.help
     guilty = damaged.with_name("as_it_is_guilty.tflite")
     assert [node.op.kind for node in tflite.read(guilty).main] == ["SUM"]
@@ -82,10 +88,11 @@ def test_what_is_left_to_the_cpu_is_right(summed: Path) -> None:
 
 def test_a_build_goes_round_the_fault_with_a_right_result(summed: Path, tmp_path: Path) -> None:
     build_run(BuildOptions(model=summed, target="imx93"), tmp_path / "run",
-              lambda record, folder, path: None)
+              lambda record, folder, path: write_atomically(path, record.name.encode()))
     text = next(tmp_path.joinpath("run").rglob("run.json")).read_bytes()
     record = msgspec.json.decode(text, type=RunRecord)
-    assert record.verify_compiled is not None and record.verify_compiled.ok
+    assert record.verify_compiled is not None
+    assert record.verify_compiled.ok
     assert all(row.equal for row in record.verify_compiled.outputs)
     compiled = next(tmp_path.joinpath("run").rglob("*_vela.tflite"))
     x = np.random.default_rng(5).integers(-128, 128, (1, 12, 10, 20)).astype(np.int8)
@@ -97,7 +104,8 @@ def test_a_build_goes_round_the_fault_with_a_right_result(summed: Path, tmp_path
     real = before.quantization.dequantize(out[before.name]).sum((1, 2), keepdims=True)     # type: ignore[union-attr]
     name = next(n for n in graph if n.op.kind == "SUM").output.name
     wanted = np.clip(np.rint(real / 4.0), -128, 127)
-    assert np.abs(out[name].astype(int).reshape(wanted.shape) - wanted).max() <= 1 and name in made
+    assert np.abs(out[name].astype(int).reshape(wanted.shape) - wanted).max() <= 1
+    assert name in made
 
 
 def test_what_runs_nowhere_is_refused(summed: Path, damaged: Path) -> None:
@@ -109,7 +117,8 @@ def test_what_runs_nowhere_is_refused(summed: Path, damaged: Path) -> None:
 
 def test_inspect_tells_the_commands(summed: Path, damaged: Path) -> None:
     found = inspect_commands(damaged)
-    assert found.ok and found.streams[0].accelerator == "ethos-u65-256"
+    assert found.ok
+    assert found.streams[0].accelerator == "ethos-u65-256"
     assert any(block.node == "sum4" and block.operator == "SUM" for block in found.streams[0].blocks)
     assert not any(block.changed for block in found.streams[0].blocks)
     assert any(block.changed for block in inspect_commands(damaged, registers=True).streams[0].blocks)

@@ -79,17 +79,20 @@ def test_a_profile_counts_what_moves(files: tuple[Path, Path]) -> None:
 def test_the_file_says_itself_what_its_commands_compute(files: tuple[Path, Path], tmp_path: Path) -> None:
     program = read_program(files[1])
     said = decode_map(program.metadata[STREAMS], "m")
-    assert said.target == "imx93" and said.maker.startswith("Vela 5.2")
+    assert said.target == "imx93"
+    assert said.maker.startswith("Vela 5.2")
     assert len(said.streams) == len(program.npu) == len(read_compiled(files[1]).npu)
     for stream, step in zip(said.streams, program.npu, strict=True):
         acting = {command.offset for command in step.commands if command.spec.acts}
-        assert stream and {offset for offset, _ in stream} <= acting
+        assert stream
+        assert {offset for offset, _ in stream} <= acting
     again = tmp_path / "again.tflite"
     again.write_bytes(files[1].read_bytes())
     add_metadata(again, {"more": b"1"})
     other = read_program(again)
     assert [step.commands for step in other.npu] == [step.commands for step in program.npu]
-    assert other.metadata["more"] == b"1" and other.metadata[STREAMS] == program.metadata[STREAMS]
+    assert other.metadata["more"] == b"1"
+    assert other.metadata[STREAMS] == program.metadata[STREAMS]
 
 
 def test_names_that_are_not_there(files: tuple[Path, Path]) -> None:
