@@ -50,8 +50,14 @@ def figures(result: EvalResult) -> list[dict[str, float]]:
     return [stage.figures for stage in result.stages]
 
 
-def test_stages_are_scored_alike_and_by_their_own_kernels(made: Path) -> None:
-    result = score(made, "classes.onnx", "int8.tflite")
+@pytest.fixture(scope="module")
+def alone(made: Path) -> EvalResult:
+    """Both forms of the classifier, by one process."""
+    return score(made, "classes.onnx", "int8.tflite")
+
+
+def test_stages_are_scored_alike(made: Path, alone: EvalResult) -> None:
+    result = alone
     assert result.truth == "labels"
     assert result.samples == 200
     assert figures(result)[0]["top-1"] == 90.0
@@ -61,14 +67,12 @@ def test_stages_are_scored_alike_and_by_their_own_kernels(made: Path) -> None:
     assert not (made / "state.jsonl").exists()
 
 
-def test_the_number_of_workers_and_batches_changes_nothing(made: Path) -> None:
-    one, two = (score(made, "classes.onnx", "int8.tflite", workers=workers, batch=batch)
-                for workers, batch in ((1, 50), (2, 33)))
-    assert figures(one) == figures(two)
+def test_the_number_of_workers_and_batches_changes_nothing(made: Path, alone: EvalResult) -> None:
+    assert figures(score(made, "classes.onnx", "int8.tflite", workers=2, batch=33)) == figures(alone)
 
 
 @pytest.mark.slow
-def test_a_dask_scheduler_gives_the_same(made: Path) -> None:
+def test_a_dask_scheduler_gives_the_same(made: Path, alone: EvalResult) -> None:
     code = ("import sys\nfrom distributed import LocalCluster\nif __name__ == '__main__':\n"
             "    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host='127.0.0.1') as c:\n"
             "        print(c.scheduler_address, flush=True)\n        sys.stdin.read()\n")
@@ -79,11 +83,11 @@ def test_a_dask_scheduler_gives_the_same(made: Path) -> None:
         shared = score(made, "classes.onnx", "int8.tflite", scheduler=address)
         cluster.communicate()
     assert shared.workers == 2
-    assert figures(shared) == figures(score(made, "classes.onnx", "int8.tflite"))
+    assert figures(shared) == figures(alone)
 
 
 @pytest.mark.slow
-def test_one_that_was_killed_goes_on(made: Path, tmp_path: Path) -> None:
+def test_one_that_was_killed_goes_on(made: Path, tmp_path: Path, alone: EvalResult) -> None:
     state = tmp_path / "state.jsonl"
     command = [sys.executable, "-m", "vitrify", "eval", str(made / "classes.onnx"), "--data", str(made / "digits.npz"),
                "--state", str(state), "--batch", "1", "--quiet"]
@@ -98,7 +102,7 @@ def test_one_that_was_killed_goes_on(made: Path, tmp_path: Path) -> None:
     options = EvalOptions(state=state, batch=1, workers=2)
     result = evaluate_files([made / "classes.onnx"], made / "digits.npz", options)
     assert result.reused >= 5
-    assert figures(result) == figures(score(made, "classes.onnx"))
+    assert figures(result) == figures(alone)[:1]
 
 
 @pytest.mark.parametrize("form", SETS)

@@ -16,11 +16,12 @@ InputArgument = Annotated[Path, Argument(
     "INPUT", "A picture, a video, a recording (.wav), arrays (.npy, .npz), or a folder of those.")]
 PicturesOption = Annotated[Path | None, Option(
     "-o", "--output", metavar="PLACE", help="Draw what is found: a .png file, a folder, or a video (.mp4).")]
+NO_FORMS: list[Path] = []
 CompareOption = Annotated[list[Path], Option(
     "--compare", metavar="FORM", help="Another form of the model, drawn beside it. Repeatable.")]
 
 
-def run(model: o.ModelArgument, input: InputArgument, output: PicturesOption = None, compare: CompareOption = o.NONE,
+def run(model: o.ModelArgument, input: InputArgument, output: PicturesOption = None, compare: CompareOption = NO_FORMS,
         task: t.TaskOption = "", decoder: t.DecoderOption = "", names: t.NamesOption = None,
         score: t.ScoreOption = None, overlap: t.OverlapOption = None, most: t.MostOption = None,
         set: t.SetOption = o.NONE, kernels: t.KernelsOption = t.Kernels.XNNPACK,
