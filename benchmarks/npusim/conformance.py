@@ -1,4 +1,4 @@
-"""Hold the functional model of the NPU against the right oracle, over all cases and settings: docs/npusim_conformance.md.
+"""Hold the functional model of the NPU against the right oracle, over all cases: docs/npusim_conformance.md.
 
     python benchmarks/npusim/conformance.py [WORDS OF A CASE'S NAME ...]
 """
@@ -59,12 +59,12 @@ def page(outcomes: Sequence[tuple[Case, Outcome]], wrong: int) -> str:
              "inputs. It says that the model matches the documented numerics and the reference kernels; it was not "
              "compared with silicon.", "",
              f"{len(cases):,} cases, {len(ran):,} compiled streams: **{exact:,} equal bit for bit**, {known} "
-             f"disagree by a known fault of the compiler, {wrong} otherwise. Each case is compiled by both cores of two "
-             f"releases, for speed and for size; targets ({', '.join(TARGETS)}) and arenas "
+             f"disagree by a known fault of the compiler, {wrong} otherwise. Each case is compiled by both cores of "
+             f"two releases, for speed and for size; targets ({', '.join(TARGETS)}) and arenas "
              f"({', '.join(f'{one:,}' for one in ARENAS)} bytes) take turns.", "",
              "Oracles other than LiteRT's reference kernel: a dense layer runs as a 1x1 convolution, SUM and NEG are "
              "computed by their definition with one rounding, ELU by LiteRT's plain kernel, an LSTM by Vitrify's own "
-             "reference with the sigmoid and tanh of the 16-bit operators, which are the only ones that the NPU has.", "",
+             "reference with the sigmoid and tanh of the 16-bit operators, the only ones that the NPU has.", "",
              "In each cell: equal streams, and `+n` known faults. A `-` says that the compiler leaves the operator to "
              "the CPU or refuses it.", "", *table(outcomes), "", *faults(outcomes)]
     return "\n".join(lines) + "\n"

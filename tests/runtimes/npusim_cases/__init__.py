@@ -1,1 +1,1 @@
-"""Conformance of the functional model of the NPU: small models, the compilers and settings that make streams of them."""
+"""Conformance of the functional model of the NPU: small models, and what makes streams of them."""

@@ -79,7 +79,8 @@ def tables() -> Iterator[Case]:
     plain: dict[str, tuple[Operator, bool]] = {
         "HARD_SWISH": (ops.HardSwish(), False), "GELU": (ops.Gelu(), False), "ELU": (ops.Elu(), False),
         "RELU": (ops.Relu(), True), "RELU6": (ops.Relu6(), True), "RELU_N1_TO_1": (ops.ReluN1To1(), False),
-        "RELU_0_TO_1": (ops.Relu0To1(), False), "ABS": (ops.Abs(), True), "LEAKY_RELU": (ops.LeakyRelu(alpha=0.1), True),
+        "RELU_0_TO_1": (ops.Relu0To1(), False), "ABS": (ops.Abs(), True),
+        "LEAKY_RELU": (ops.LeakyRelu(alpha=0.1), True),
         "NEG": (ops.Neg(), False)}
     for operator, (op, wide) in plain.items():
         makes = both if wide else lambda *all: iter([Case(*all)])

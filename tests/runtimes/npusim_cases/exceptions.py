@@ -1,4 +1,4 @@
-"""What compilers get wrong, by name: each entry says which cases under which compilers, and how it is known to be theirs."""
+"""What compilers get wrong, by name: each entry says which cases under which compilers, and how that is known."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FAULTS = (
           "than the result has"),
     Fault("ethos-u.neg-scales", "5.2 Regor", "NEG (image|fine result|coarse result|row)", "the stream subtracts from "
           "zero with the scale 1: nothing in it knows the two scales"),
-    Fault("ethos-u.dropped-axis", "5.2 Regor", "REDUCE_M(AX|IN) without dims", "the stream reduces windows that overlap: "
-          "its output is 5 columns wide with a window of 20 and a step of 1, as if the result's shape were the input's"),
+    Fault("ethos-u.dropped-axis", "5.2 Regor", "REDUCE_M(AX|IN) without dims", "the stream reduces windows that "
+          "overlap: its output is 5 columns wide with a window of 20 and a step of 1, in the shape of the input"),
     Fault("ethos-u.mirrored-depth", "... Regor", "MIRROR_PAD depth.*", "the stream holds one copy of the middle, and "
           "nothing that writes what is mirrored in depth"),
     Fault("ethos-u.lstm-clip", "... Regor", "UNIDIRECTIONAL_SEQUENCE_LSTM clipped", "no command bounds the cell: "
@@ -46,10 +46,10 @@ FAULTS = (
           "rounds the smaller operand to 16 bits before it adds; all four compilers widen it and round the sum, as for "
           "other scales", most=1),
     Fault("pools with a scale", "4.5 Regor", "(MAX_POOL_2D|AVERAGE_POOL_2D|RESIZE_BILINEAR) .*|chain residual", "a "
-          "largest value, or an average that is divided by the taps within the input, has the scale of the whole window "
-          "too; the three other compilers give none or 1. What the chip does with it is not known, so the model refuses"),
-    Fault("one row too few", "... legacy", "RESIZE_NEAREST_NEIGHBOR x8 int16", "with 8 KB a step writes 9 rows of twice "
-          "4: its input has IFM_HEIGHT0 4 and needs 5, and the fifth is read from tile 2, which no command placed"),
+          "largest value, or an average that is divided by the taps within the input, has the scale of the whole "
+          "window too; the three other compilers give none or 1. What a chip does with it is not known: an error here"),
+    Fault("one row too few", "... legacy", "RESIZE_NEAREST_NEIGHBOR x8 int16", "with 8 KB a step writes 9 rows of "
+          "twice 4: its input has IFM_HEIGHT0 4 and needs 5, and the fifth is read from tile 2, which no command placed"),
 )
 
 

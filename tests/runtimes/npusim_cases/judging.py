@@ -146,8 +146,8 @@ def _run(path: Path, samples: Sequence[Sequence[Array]], reference: bool) -> lis
 def _with_native_gates(model: Model, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
     """An LSTM with the functions that the NPU has.
 
-    The kernel computes its gates with another sigmoid and tanh than LOGISTIC and TANH in 16 bits have. The NPU has one of
-    each only, so every compiler takes those, and bounds the sigmoid to what the kernel's reaches.
+    The kernel computes its gates with another sigmoid and tanh than LOGISTIC and TANH in 16 bits have. The NPU has one
+    of each only, so every compiler takes those, and bounds the sigmoid to what the kernel's reaches.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lstm, "logistic", lambda x, bits: np.clip(sigmoid_16(3 * x << bits >> 3), 11, 32757))

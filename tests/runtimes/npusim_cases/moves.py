@@ -132,7 +132,8 @@ RESIZES: dict[str, tuple[Shape, tuple[int, int], dict[str, bool]]] = {
     "x2": (IMAGE, (14, 12), {}), "x4": (IMAGE, (28, 24), {}), "x8": ((1, 3, 4, 5), (24, 32), {}),
     "x2 aligned": (IMAGE, (13, 11), {"align_corners": True}), "x4 aligned": (IMAGE, (25, 21), {"align_corners": True}),
     "x2 half pixels": (IMAGE, (14, 12), {"half_pixel_centers": True}), "of one value": ((1, 1, 1, 10), (6, 5), {}),
-    "to itself": (IMAGE, (7, 6), {}), "in width": ((1, 1, 6, 10), (1, 12), {}), "in height": ((1, 7, 1, 10), (14, 1), {})}
+    "to itself": (IMAGE, (7, 6), {}), "in width": ((1, 1, 6, 10), (1, 12), {}),
+    "in height": ((1, 7, 1, 10), (14, 1), {})}
 
 
 def _narrow(operator: str, name: str, draw: Draw) -> Iterator[Case]:

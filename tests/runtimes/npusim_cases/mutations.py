@@ -44,10 +44,9 @@ class Mutation(NamedTuple):
     def apply(self, patch: pytest.MonkeyPatch) -> None:
         """Alter the function for as long as the patch lasts, wherever it is called."""
         patch.setattr(self.function, "__code__", self.code())
-        features.addresses.cache_clear()
+        features.pieces.cache_clear()
 
 
-_addresses = features.addresses.__wrapped__
 MUTATIONS = (
     Mutation("TFLite's rounding is in two steps", numerics.twice,
              "half_away(half_up(product, first), shift - first)", "half_up(product, shift)",
@@ -85,11 +84,9 @@ MUTATIONS = (
              "BATCH_MATMUL plain"),
     Mutation("a shift to the right rounds", elementwise._combine, "rescale(a, 1, by, rounding)", "(a >> by)",
              "SOFTMAX row"),
-    Mutation("padding is zero after the zero point", windows.padded_input, "constant_values=fill",
-             "constant_values=fill - source.zero_point",
-             "CONV_2D 3x3"),
-    Mutation("values lose their zero point", windows.padded_input, "source.read(memory) - source.zero_point",
-             "source.read(memory)",
+    Mutation("padding is zero after the zero point", windows.padded_input, "x.shape[2]), fill, kind)",
+             "x.shape[2]), fill - source.zero_point, kind)", "CONV_2D 3x3"),
+    Mutation("values lose their zero point", windows.padded_input, "kind(source.zero_point)", "kind(0)",
              "DEPTHWISE_CONV_2D 3x3"),
     Mutation("the result has a zero point", activation.finish, "values = values + ofm.zero_point", "pass",
              "CONV_2D 1x1"),
@@ -172,9 +169,8 @@ MUTATIONS = (
              "RESIZE_NEAREST_NEIGHBOR x2"),
     Mutation("zeros are put behind values", windows.padded_input, "spread[::2, ::2] = x", "spread[1::2, 1::2] = x",
              "TRANSPOSE_CONV 3x3 stride 2"),
-    Mutation("bricks hold 16 channels", _addresses, "channel // _BRICK * layout.stride_c",
-             "channel // _BRICK * (layout.stride_c + 16)",
-             "chain rows"),
+    Mutation("bricks hold 16 channels", features._of_tile, "_BRICK * size, layout.stride_c, size)",
+             "_BRICK * size // 2, layout.stride_c, size)", "chain rows"),
 )
 UNREACHED = ("a shift to the left wraps at 32 bits", "zero has 32 leading zeros", "toward-zero rounding (TRUNCATE)")
 """Rules as they are documented that no compiled case reaches: the shift of a softmax never overflows, its sum is never

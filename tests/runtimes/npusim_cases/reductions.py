@@ -50,10 +50,12 @@ def means() -> Iterator[Case]:
     """MEAN."""
     cases = {"h, w": mean((1, 9, 7, 12), (1, 2)), "h, w without dims": mean((1, 9, 7, 12), (1, 2), keep=False),
              "h": mean((1, 9, 7, 12), (1,)), "w": mean((1, 9, 7, 12), (2,)),
-             "h, w finer": mean((1, 9, 7, 12), (1, 2), scale=0.01), "h, w coarser": mean((1, 9, 7, 12), (1, 2), scale=0.2),
+             "h, w finer": mean((1, 9, 7, 12), (1, 2), scale=0.01),
+             "h, w coarser": mean((1, 9, 7, 12), (1, 2), scale=0.2),
              "large": mean((1, 40, 33, 5), (1, 2)), "largest window": mean((1, 64, 64, 4), (1, 2)),
              "more than a window": mean((1, 70, 70, 3), (1, 2)), "depth of one row": mean((1, 1, 8, 12), (3,)),
-             "rank 3": mean((1, 9, 14), (1,)), "depth": mean((1, 1, 1, 30), (3,)), "nothing": mean((1, 1, 1, 12), (1, 2))}
+             "rank 3": mean((1, 9, 14), (1,)), "depth": mean((1, 1, 1, 30), (3,)),
+             "nothing": mean((1, 1, 1, 12), (1, 2))}
     for name, draw in cases.items():
         yield from both("MEAN", name, draw)
 
