@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ NAMES = ("CONV_2D 3x3", "SOFTMAX ten rows", "LOGISTIC image", "chain large", "ch
 
 
 @pytest.fixture(scope="module")
-def streams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, NpuStep]]:
+def streams(tmp_path_factory: pytest.TempPathFactory) -> dict[str, NpuStep]:
     folder, compilers, found = tmp_path_factory.mktemp("order"), Compilers(), {}
     cases = {case.name: case for case in all_cases()}
     for name in NAMES:
@@ -35,7 +34,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, NpuS
                         found |= {f"{name}, {compiler.name}, {target}, {number}": step
                                   for number, step in enumerate(read_program(made).npu)}
     compilers.close()
-    yield found
+    return found
 
 
 def test_what_compilers_make_is_clean(streams: dict[str, NpuStep]) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).parents[2]
 sys.path.append(str(Path(__file__).parent))
 from npusim_cases.judging import expected, samples_of
 from npusim_cases.mutations import MUTATIONS
 from npusim_cases.pen import all_cases
 
 from vitrify import tflite
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_script_tells_what_agrees(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ FAULTS = (
           "largest value, or an average that is divided by the taps within the input, has the scale of the whole "
           "window too; the three other compilers give none or 1. What a chip does with it is not known: an error here"),
     Fault("one row too few", "... legacy", "RESIZE_NEAREST_NEIGHBOR x8 int16", "with 8 KB a step writes 9 rows of "
-          "twice 4: its input has IFM_HEIGHT0 4 and needs 5, and the fifth is read from tile 2, which no command placed"),
+          "twice 4: its input has IFM_HEIGHT0 4 and needs 5; the fifth is read from tile 2, which no command placed"),
 )
 
 

@@ -1,8 +1,8 @@
 """Compiles what it is told to, one request a line, each in a fork: starting Vela costs more than a small model.
 
 Nothing that one model leaves behind reaches the next: the legacy core keeps compressed weights, and takes them again
-for another model. It imports nothing of this project, so that it runs in any environment that has some release of Vela. A
-request is a list of arguments in JSON; the answer is an empty line, or what went wrong.
+for another model. It imports nothing of this project, so that it runs in any environment that has some release of Vela.
+A request is a list of arguments in JSON; the answer is an empty line, or what went wrong.
 """
 
 from __future__ import annotations
