@@ -22,6 +22,13 @@ def classifier(path: Path, weights: np.ndarray = WEIGHTS, names: bool = False) -
                   {"names": repr({n: f"kind {n}" for n in range(CLASSES)})} if names else {})
 
 
+def segmenter(path: Path) -> Path:
+    """Two classes for each pixel: dark and bright."""
+    nodes = [helper.make_node("Conv", ["image", "weights"], ["scores"], name="product", kernel_shape=[1, 1])]
+    weights = np.array([[0.0], [1.0]], np.float32).reshape(2, 1, 1, 1)
+    return _saved(path, nodes, [1, 1, SIDE, SIDE], [1, 2, SIDE, SIDE], weights, {})
+
+
 def detector(path: Path) -> Path:
     """A head [1, 6, 21] of two classes for pictures of 32: boxes and scores are constants times the picture's mean."""
     head = np.zeros((1, 6, 21), np.float32)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import task_models
+from PIL import Image
 
 from vitrify import Preprocess, VitrifyError, quantize
 from vitrify.pipeline.evaluating.batches import in_pixels
@@ -153,6 +154,21 @@ def test_files_that_cannot_be_read_are_counted_and_named(made: Path, tmp_path: P
     result = score(made, "boxes.onnx", data=folder)
     assert (result.samples, result.skipped) == (1, 1)
     assert any("2.png" in f.headline and f.code == "data.unreadable" for f in result.findings)
+
+
+def test_maps_of_classes_are_held_against_masks(made: Path, tmp_path: Path) -> None:
+    task_models.segmenter(tmp_path / "pixels.onnx")
+    half = np.zeros((16, 16), np.uint8)
+    half[:, 8:] = 1
+    for folder, values in (("images", half * 255), ("masks", half)):
+        (tmp_path / "set" / folder).mkdir(parents=True)
+        for number in range(3):
+            Image.fromarray(values).save(tmp_path / "set" / folder / f"{number}.png")
+    (tmp_path / "set" / "masks" / "2.png").write_bytes(b"no picture")
+    options = EvalOptions(state=tmp_path / "state", told=Preprocess(mean=(0.5,)))
+    result = evaluate_files([tmp_path / "pixels.onnx"], tmp_path / "set", options)
+    assert (result.facts.task, result.format, result.samples, result.skipped) == ("segmentation", "masks", 2, 1)
+    assert figures(result)[0]["mIoU"] == 100
 
 
 def _beyond(made: Path, folder: Path) -> object:

@@ -30,6 +30,7 @@ from vitrify.runtimes.many import run_many
 from vitrify.tasks.frames import Frame
 from vitrify.tasks.metrics.base import Measure, measure_of
 from vitrify.tasks.metrics.classes import ranks
+from vitrify.tasks.metrics.maps import map_of
 from vitrify.tasks.spec import TaskSpec
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -150,6 +151,7 @@ def _score(plan: Plan, batch: Batch, held: _Open) -> Scored:
     for number, entry in enumerate(batch.entries, batch.first):
         try:
             inputs, frame = _read(entry, first, plan.how, held)
+            entry = _with_map(entry)
         except DataError as error:
             if not all(f.code in BAD_FILES for f in error.findings):
                 raise
@@ -247,6 +249,12 @@ def _read(entry: Entry, first: TaskModel, how: Preprocess, held: _Open
     shape_of = PictureShape.of(tuple(next(iter(inputs.values())).shape))
     size = None if shape_of is None else (shape_of.height, shape_of.width)
     return inputs, None if size is None else Frame(size, size)
+
+
+def _with_map(entry: Entry) -> Entry:
+    """A sample whose truth is a map in a file, with the map itself."""
+    truth = entry.truth or {}
+    return Entry(entry.file, entry.index, {"values": map_of(truth)}) if "map" in truth else entry
 
 
 def _source(path: Path, first: TaskModel, how: Preprocess, held: _Open) -> Source:
