@@ -73,6 +73,15 @@ def summed(net: Network) -> list[Tensor]:
     return [net.add(ops.Sum(keep_dims=True), [sliced(net), net.ints(2)], (1, 16, 1))]
 
 
+def without_axis(net: Network) -> list[Tensor]:
+    return [net.add(ops.ReduceMax(keep_dims=False), [net.x, net.ints(2)], (1, 16))]
+
+
+def without_columns(net: Network) -> list[Tensor]:
+    x = net.input(1, 6, 5, 20)
+    return [net.add(ops.ReduceMin(keep_dims=False), [x, net.ints(2)], (1, 6, 20))]
+
+
 def padded(net: Network) -> list[Tensor]:
     x = net.input(1, 1, 64, 8)
     amounts = Tensor("amounts", net.ints(0).dtype, (4, 2), data=np.array([[0, 0], [0, 0], [128, 0], [0, 0]], np.int32))
@@ -89,6 +98,8 @@ FAULTS: dict[str, tuple[str, str, Draw]] = {
     "a part of five axes in four": ("ethos-u.folded-slice", "BATCH_MATMUL", of_five_axes),
     "the largest of a slice": ("ethos-u.folded-slice", "REDUCE_MAX", largest),
     "the sum of a slice": ("ethos-u.folded-slice", "SUM", summed),
+    "an axis that is dropped": ("ethos-u.dropped-axis", "REDUCE_MAX", without_axis),
+    "columns that are dropped": ("ethos-u.dropped-axis", "REDUCE_MIN", without_columns),
     "columns beyond the register": ("ethos-u.wide-padding", "CONV_2D", padded),
 }
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vitrify import ops
 from vitrify.backends.vela.placing import Placed
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import Node
+from vitrify.passes.targets.kept_axes import drops_axis
 from vitrify.passes.targets.own_copies import padding_read_by, slice_read_by
 
 _SEEN = "a fault seen in Vela 5.2 (this is {version}): the command stream was run on the host, and its values " \
@@ -27,8 +29,29 @@ def known_faults(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
                           headline=f"SUM '{one.node.name}' over {axes.size} axes gives a wrong result on the NPU: "
                           "only one axis is reduced", where=f"node '{one.node.name}'",
                           why=_SEEN.format(version=version), help=_AROUND)
+        elif one.place == "npu" and drops_axis(one.node):
+            yield Finding(code="ethos-u.dropped-axis", severity=Severity.WARNING, where=f"node '{one.node.name}'",
+                          headline=f"{one.node.op.kind} '{one.node.name}' gives a wrong result on the NPU: it drops an "
+                          "axis behind others, and reduces windows that overlap", why=_SEEN.format(version=version),
+                          help=_AROUND)
+        elif one.place == "npu" and (wrong := _left_alone(one.node)):
+            yield Finding(code="ethos-u.wrong-form", severity=Severity.WARNING, where=f"node '{one.node.name}'",
+                          headline=f"{one.node.op.kind} '{one.node.name}' gives a wrong result on the NPU: {wrong}",
+                          why=_SEEN.format(version=version),
+                          help=f"keep it on the CPU: vitrify compile MODEL --ignore-ops {one.node.op.kind}")
     yield from _folded_slices(placed, version)
     yield from _wide_paddings(placed, version)
+
+
+def _left_alone(node: Node) -> str:
+    """Say what the compiler leaves out of an operator, in forms that no rewrite goes round."""
+    op, x = node.op, node.input(0)
+    if isinstance(op, ops.MirrorPad):
+        amounts = node.input(1).data
+        return "what is mirrored in depth is not written" if amounts is not None and amounts[-1].any() else ""
+    if isinstance(op, ops.Neg) and x.quantization is not None and node.output.quantization is not None:
+        return "" if x.quantization.scale[0] == node.output.quantization.scale[0] else "it takes the two scales for one"
+    return "the cell is not bounded" if isinstance(op, ops.UnidirectionalSequenceLSTM) and op.cell_clip else ""
 
 
 def _folded_slices(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
