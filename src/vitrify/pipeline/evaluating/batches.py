@@ -27,10 +27,12 @@ from vitrify.pipeline.options import ConvertOptions
 from vitrify.pipeline.running.inputs import picture_input
 from vitrify.pipeline.running.model import TaskModel, TaskOptions, decoded, opened, size_of
 from vitrify.runtimes.many import run_many
+from vitrify.tasks.found import Objects
 from vitrify.tasks.frames import Frame
 from vitrify.tasks.metrics.base import Measure, measure_of
 from vitrify.tasks.metrics.classes import ranks
 from vitrify.tasks.metrics.maps import map_of
+from vitrify.tasks.registry import chosen
 from vitrify.tasks.spec import TaskSpec
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -189,13 +191,20 @@ def _scored(plan: Plan, held: _Open, made: Scored, stacks: Mapping[str, Array], 
         made.inside[place] += seconds
         if plan.pseudo and place == 0:
             found = [_found(answers, n, stage, frames[n]) for n in range(len(numbers))]
-            truths = [measure.truth(one, stage.spec) for one in found]
+            truths = [measure.truth(_certain(one, stage.spec), stage.spec) for one in found]
         made.records[place] += _records(answers, stage, frames, truths, measure)
     made.kept += numbers
     if plan.pseudo:
         made.truths += [{k: v for k, v in t.items() if not isinstance(v, np.ndarray)} for t in truths]
     else:
         made.truths += [{"size": list(f.picture)} if f is not None else {} for f in frames]
+
+
+def _certain(found: Any, spec: TaskSpec) -> Any:
+    """Of objects those that count for people: what is scored goes down to noise, which is no label."""
+    if not isinstance(found, Objects):
+        return found
+    return found.chosen(np.flatnonzero(found.scores > chosen(spec.decoder).score))
 
 
 def _records(answers: Mapping[str, Array], stage: TaskModel, frames: Sequence[Frame | None], truths: Sequence[Truth],
