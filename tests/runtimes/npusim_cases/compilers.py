@@ -62,6 +62,10 @@ class Setting(NamedTuple):
 FIRST = Setting(COMPILERS[0])
 
 
+SMALL = Setting(COMPILERS[1], arena=ARENAS[2])
+"""In which the legacy core cuts a cascade at an odd row."""
+
+
 def settings(place: int) -> Iterator[Setting]:
     """The settings for the case at a place: each compiler in both modes, targets and arenas in turn."""
     for number, compiler in enumerate(COMPILERS):
