@@ -20,7 +20,7 @@ from vitrify.runtimes.npusim.weights import Traversal, output_unit, read_scales,
 _NARROW = 16
 """Bits of inputs that 32 hold with any zero point taken off."""
 _FLOAT32, _FLOAT64 = 1 << 24, 1 << 53
-_COLUMNS = 1 << 24
+_COLUMNS = 1 << 20
 """Elements of the largest matrix that is laid out for one product."""
 
 
@@ -61,13 +61,22 @@ def _product(x: Values, weights: Values, over: Window) -> Values:
     if over.extent == (1, 1):
         return _whole(over.cut(x, (0, 0)).reshape(-1, inputs) @ matrix.reshape(inputs, outputs), over.output)
     width = inputs * len(over.taps)
-    if rows * columns * width <= _COLUMNS:
-        laid = np.concatenate([tap.reshape(rows * columns, inputs) for tap in over.sweep(x)], axis=1)
-        return _whole(laid @ matrix.reshape(width, outputs), over.output)
-    total = np.zeros((rows * columns, outputs), kind)
-    for (y, column), tap in zip(over.taps, over.sweep(x), strict=True):
-        total += tap.reshape(-1, inputs) @ matrix[y, column]
-    return _whole(total, over.output)
+    flat, taps = matrix.reshape(width, outputs), list(over.sweep(x))
+    total = np.empty((rows, columns, outputs), np.int64)
+    step = _COLUMNS // (columns * width)
+    for first in range(0, rows, max(1, step)):
+        parts = [tap[first:first + max(1, step)].reshape(-1, inputs) for tap in taps]
+        made = np.concatenate(parts, axis=1) @ flat if step else _by_taps(parts, flat.reshape(-1, inputs, outputs))
+        total[first:first + max(1, step)] = made.reshape(-1, columns, outputs)
+    return total
+
+
+def _by_taps(parts: list[Values], matrices: Values) -> Values:
+    """The sum of the taps' products, one after the other: a row under a large window would take too much at once."""
+    total = np.zeros((len(parts[0]), matrices.shape[2]), matrices.dtype)
+    for part, matrix in zip(parts, matrices, strict=True):
+        total += part @ matrix
+    return total
 
 
 def _whole(total: Values, shape: tuple[int, int, int]) -> Values:
