@@ -12,6 +12,7 @@ import pytest
 
 from vitrify import Preprocess, load, quantize, runtimes, tflite
 from vitrify.data.preprocess import PictureShape, picture_of, prepared
+from vitrify.pipeline.running.run import RunOptions, run_files
 from vitrify.tasks.decoders.yolo_heads import REACH
 from vitrify.tasks.found import Objects
 from vitrify.tasks.frames import Frame
@@ -57,6 +58,17 @@ def test_a_photo_has_the_boxes_that_ultralytics_finds(model_file: Find) -> None:
             # Ultralytics leaves boxes uncut, and its letterbox has its border where ours has it
             high, wide = frame.picture
             np.testing.assert_allclose(found.boxes, np.clip(boxes["boxes"], 0, [wide, high, wide, high]), atol=0.05)
+
+
+@pytest.mark.parametrize(("photo", "scores"), [
+    ("ultralytics_photos/zidane.jpg", (0.85, 0.61)), ("skimage_photos/astronaut.png", (0.94,)),
+    ("skimage_photos/coffee.png", ())])
+def test_faces_are_those_that_other_decoders_find(model_file: Find, photo: str, scores: tuple[float, ...]) -> None:
+    """Both men, the astronaut, and nobody in a cup, with the scores that are known of these photos."""
+    model = model_file("mediapipe_face/face_detection_full_range.tflite")
+    result = run_files([model], model_file(photo), RunOptions())
+    found = [one["score"] for one in result.rows[0].found["objects"]]
+    assert found == [pytest.approx(score, abs=0.02) for score in scores]
 
 
 def test_split_outputs_decode_to_the_same(model_file: Find, tmp_path: Path) -> None:
