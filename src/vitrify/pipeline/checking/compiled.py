@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import counted
 from vitrify.results import CheckResult, Coverage, CrossingRow, PartitionRow, RuleRow, VerdictRow
+from vitrify.tflite.streams import STREAMS, decode_map, metadata_of
 
 if TYPE_CHECKING:
     from vitrify.targets import Target
@@ -54,10 +56,24 @@ def check_compiled(path: Path, target: Target) -> CheckResult | None:
         code="check.compiled", severity=Severity.INFO if fits else Severity.WARNING, where=str(path),
         headline=f"the file is compiled already: {made}, {counted(len(result.verdicts) - on_npu, 'operator')} beside "
                  f"{'it' if on_npu == 1 else 'them'}{'' if fits else f'; {target.name} runs none of it'}",
-        why="which of the model's operators an NPU graph stands for is not in the file",
+        why=_stands_for(root, path) or "which of the model's operators an NPU graph stands for is not in the file",
         help="check the file that it was compiled from")]
     result.ok = True
     return result
+
+
+def _stands_for(root: Record, path: Path) -> str:
+    """Say what the file says itself of the operators in its NPU graphs; empty where it says nothing that is read."""
+    said = metadata_of(root).get(STREAMS)
+    if said is None:
+        return ""
+    try:
+        commands = decode_map(said, str(path))
+    except VitrifyError:
+        return ""
+    nodes = {row.node for row in commands.scheduled if 0 <= row.node < len(commands.nodes)}
+    return (f"{commands.maker} made it for {commands.target}; its commands compute {len(nodes)} of the model's "
+            f"{counted(len(commands.nodes), 'node')}, which `vitrify inspect --commands` names")
 
 
 def _names_npu(path: Path) -> bool:
