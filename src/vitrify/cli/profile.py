@@ -40,6 +40,9 @@ ExplorerOption = Annotated[Path | None, Option(
 SaveOption = Annotated[Path | None, Option(
     "--save-model", metavar="FILE", is_file=True,
     help="Write the file that was profiled, to which the data of --model-explorer belong.")]
+ReportOption = Annotated[Path | None, Option(
+    "--report", metavar="FILE", is_file=True,
+    help="Write a page with all of it: tables, graph, charts, in one file that needs no network.")]
 RandomOption = Annotated[bool, Option("--random-inputs", help="Run on random values (the default without --data).")]
 
 
@@ -52,7 +55,7 @@ def profile(model: o.ModelArgument, host: HostOption = False, target: ChipOption
             trust: o.TrustOption = False, mean: o.MeanOption = None, std: o.StdOption = None, fit: o.FitOption = None,
             color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE, seed: o.SeedOption = 0,
             csv: CsvOption = None, trace: TraceOption = None, model_explorer: ExplorerOption = None,
-            save_model: SaveOption = None,
+            save_model: SaveOption = None, report: ReportOption = None,
             json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Say where the time and the memory of a model go, operator by operator.
 
@@ -63,10 +66,12 @@ def profile(model: o.ModelArgument, host: HostOption = False, target: ChipOption
     def work(reporter: Reporter) -> Result:
         from vitrify.pipeline.profiling.command import Asked, profile_file
         from vitrify.pipeline.profiling.profile import ProfileOptions
+        from vitrify.report.page.html import profile_page
 
         given = o.data_options(data, samples, random_inputs, seed, fit, color, mean, std, prepare)
         asked = Asked(host=host, xnnpack=xnnpack, no_xnnpack=no_xnnpack, compare=compare, fail_if=tuple(fail_if),
-                      exports={"csv": csv, "trace": trace, "model-explorer": model_explorer})
+                      exports={"csv": csv, "trace": trace, "model-explorer": model_explorer, "report": report},
+                      page=profile_page)
         options = ProfileOptions(target=target, xnnpack=not no_xnnpack, threads=threads, runs=runs, warmup=warmup,
                                  modes=memory_modes, integers=int8, save=save_model)
         return profile_file(model, options, asked, given, o.conversion(shape, dim, value, trust), reporter)

@@ -8,6 +8,7 @@ import msgspec
 
 from vitrify.core.findings import Finding
 from vitrify.results.analysis import AnalysisRow
+from vitrify.results.commands import ProfileResult
 from vitrify.results.rows import (
     SCHEMA_VERSION,
     CalibrationFacts,
@@ -76,7 +77,8 @@ class PictureRow(msgspec.Struct, kw_only=True):
 
 
 class RunRecord(msgspec.Struct, kw_only=True):
-    """The content of ``run.json``: everything that is known of one build."""
+    """The content of ``run.json``: everything that is known of one build. ``profile`` is that of the integer model on
+    the target, as ``vitrify profile`` estimates it."""
 
     schema_version: int = SCHEMA_VERSION
     name: str = ""
@@ -110,5 +112,6 @@ class RunRecord(msgspec.Struct, kw_only=True):
     estimate: Estimate = msgspec.field(default_factory=Estimate)
     memory: dict[str, int] = {}
     compiler: str = ""
+    profile: ProfileResult | None = None
     pictures: list[PictureRow] = []
     interface: list[BindingRow] = []

@@ -37,10 +37,12 @@ from vitrify.pipeline.steps import (
     refuse_compiled,
 )
 from vitrify.pipeline.verify import compare_files, softened, summary
-from vitrify.results import ComparisonRow, ModelFacts, PictureRow, ScoreRow
+from vitrify.results import ComparisonRow, ModelFacts, PictureRow, ProfileResult, ScoreRow
 
 if TYPE_CHECKING:
+    from vitrify.backends.base import Compiled
     from vitrify.ir import Interface
+    from vitrify.targets import Target
     from vitrify.tasks.illustration import Illustration
 
 Build = Context[BuildOptions]
@@ -52,6 +54,8 @@ LOOKED_AT, PICTURES = 8, 3
 CHECKPOINT, SEARCH = ".calibration.npz", ".search"
 EXPORTED = "exported"
 """The artifact that a training framework's exporter made of its model."""
+PROFILED = 1
+"""Another number when profiles hold more than those of earlier builds, which are then made again."""
 HEAVY_MACS = 400_000_000
 """Above this LiteRT's reference kernels take a second or more for a sample, so its quick ones stand in for them."""
 
@@ -326,7 +330,20 @@ def _compile(build: Build) -> None:
         run.record.estimate = estimate_row(compiled.estimate)
         run.record.memory = memory_row(compiled.memory)
         run.record.compiler = compiled.maker
+        run.record.profile = _profile(build, chip, compiled)
         stage.findings, stage.text = [*avoided, *compiled.findings], str(compiled.placement)
+
+
+def _profile(build: Build, chip: Target, compiled: Compiled | None) -> ProfileResult:
+    """Where time and memory go on the chip, for the page; ``compiled`` may be of a rewritten form, and then the
+    estimate is our own."""
+    from vitrify.pipeline.profiling.on_chip import of_build
+
+    artifacts = build.run.record.artifacts
+    floating = build.run.artifact("float") if "float" in artifacts else None
+    result = of_build(_source(build), floating, build.run.artifact("int8"), chip, compiled)
+    result.model = str(build.options.model)
+    return result
 
 
 def _verify_compiled(build: Build) -> None:
@@ -361,6 +378,7 @@ def _judge_uncompiled(build: Build) -> None:
         placement = place(model.main, chip)
         run.record.coverage, run.record.placement = coverage_row(placement.coverage), placement_row(placement)
         run.record.estimate = estimate_row(estimated(model.main, chip, placement))
+        run.record.profile = _profile(build, chip, None)
         driver = driver_of(chip)
         missing = Finding(code="compile.no-compiler", headline=f"nothing compiles models for {chip.name} beforehand") \
             if driver is None else driver.missing(run.artifact("int8"), chip, build.options.compiler)
@@ -389,8 +407,8 @@ def _compiler_key(build: Build) -> object:
     chip, how = load_target(build.options.target), build.options.compiler
     driver = driver_of(chip)
     found = driver.installations(how)[:1] if driver is not None else []
-    return [_hash(build, "int8"), build.options.target, msgspec.to_builtins(found), how.where, dict(how.options),
-            chip.corrections]
+    return [PROFILED, _hash(build, "int8"), build.options.target, msgspec.to_builtins(found), how.where,
+            dict(how.options), chip.corrections]
 
 
 def _illustrate(build: Build) -> None:
@@ -473,8 +491,9 @@ VERIFY_INT8 = Unit("verify int8", ("verify int8",), sections=("verify_int8",), w
 ANALYZE = Unit("analyze", ("analyze",), sections=("analysis",), work=_analyze,
                key=lambda b: [_hash(b, "float"), _hash(b, "int8"), _data_key(b)])
 COMPILE = Unit("compile", ("compile",), artifacts=("compiled",),
-               sections=("coverage", "placement", "estimate", "memory", "compiler"), work=_compile, key=_compiler_key)
-JUDGE_UNCOMPILED = Unit("judge uncompiled", ("compile",), sections=("coverage", "placement", "estimate"),
+               sections=("coverage", "placement", "estimate", "memory", "compiler", "profile"), work=_compile,
+               key=_compiler_key)
+JUDGE_UNCOMPILED = Unit("judge uncompiled", ("compile",), sections=("coverage", "placement", "estimate", "profile"),
                         work=_judge_uncompiled, key=_compiler_key)
 VERIFY_COMPILED = Unit("verify compiled", ("verify compiled",), sections=("verify_compiled",), work=_verify_compiled,
                        key=lambda b: [_compiler_key(b), _hash(b, "compiled")])

@@ -14,14 +14,17 @@ from vitrify.core.progress import Reporter, Silent
 from vitrify.pipeline.files import refuse_overlap
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.profiling.comparing import compare, is_profile, read_profile
-from vitrify.pipeline.profiling.exporting import write_exports
+from vitrify.pipeline.profiling.exporting import Export, write_exports
 from vitrify.pipeline.profiling.profile import ProfileOptions, profile_model
 from vitrify.profile.gates import gate_findings, judge_gate, parse_gate
 from vitrify.results import ProfileResult
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked besides the profile: a comparison, gates, files; and whether options contradict each other."""
+    """What is asked besides the profile: a comparison, gates, files; and whether options contradict each other.
+
+    ``page`` makes the report, where one is among the files.
+    """
 
     host: bool = False
     xnnpack: bool = False
@@ -29,6 +32,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     compare: Path | None = None
     fail_if: tuple[str, ...] = ()
     exports: Mapping[str, Path | None] = {}
+    page: Export | None = None
 
     def check(self, options: ProfileOptions, data: DataOptions) -> None:
         """Refuse what contradicts itself.
@@ -73,6 +77,6 @@ def profile_file(source: Path, options: ProfileOptions, asked: Asked, data: Data
         result.findings += told
     result.gates = [judge_gate(gate, result, None if other is None else other.result) for gate in gates]
     result.findings += gate_findings(result.gates)
-    write_exports(result, asked.exports)
+    write_exports(result, asked.exports, asked.page)
     result.ok = all(finding.severity is not Severity.ERROR for finding in result.findings)
     return result

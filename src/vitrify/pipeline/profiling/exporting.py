@@ -15,6 +15,9 @@ from vitrify.core.text import json_bytes
 from vitrify.results import ProfileResult
 from vitrify.results.profiling import EstimatedRow, MeasuredRow
 
+Export = Callable[[ProfileResult], bytes]
+"""Makes the content of a file of a profile."""
+
 _SHARED = ("index", "node", "operator", "placement", "bound", "share", "macs", "bytes", "input_bytes", "output_bytes",
            "weight_bytes", "dtype")
 _MEASURED = ("median_ms", "min_ms", "p90_ms", "p99_ms", "deviation_ms", "runs")
@@ -22,12 +25,13 @@ _ESTIMATED = ("low_ms", "high_ms", "cycles", "compute_cycles", "near_cycles", "f
               "utilisation", "partition", "source")
 
 
-def write_exports(result: ProfileResult, files: Mapping[str, Path | None]) -> None:
-    """Write what is asked for, each file whole or not at all, and note it in the result."""
+def write_exports(result: ProfileResult, files: Mapping[str, Path | None], page: Export | None = None) -> None:
+    """Write what is asked for, each file whole or not at all, and note it in the result; ``page`` makes a report."""
+    makers = EXPORTS if page is None else {**EXPORTS, "report": page}
     for kind, path in files.items():
         if path is None:
             continue
-        data = EXPORTS[kind](result)
+        data = makers[kind](result)
         with atomic_writer(path) as stream:
             stream.write(data)
         result.exports[kind] = str(path)
@@ -113,5 +117,5 @@ def explorer(result: ProfileResult) -> bytes:
     return json_bytes({name: {"name": f"{result.basis} ms", "results": results, "gradient": list(HEAT)}})
 
 
-EXPORTS: dict[str, Callable[[ProfileResult], bytes]] = {"csv": table, "trace": trace, "model-explorer": explorer}
+EXPORTS: dict[str, Export] = {"csv": table, "trace": trace, "model-explorer": explorer}
 """What a profile can be written as."""

@@ -146,6 +146,13 @@ def _integers(forms: Forms, file: Path, folder: Path, data: DataOptions, convers
     return Form(target, tflite.read(target), how)
 
 
+def sources_of(file: Path) -> list[SourceEntry]:
+    """Return the nodes of a model as its author knows them."""
+    from vitrify import tflite
+
+    return _entries(tflite.read(file)) if is_tflite(file) else source_entries(file)
+
+
 def _entries(model: Model) -> list[SourceEntry]:
     """The nodes that a TFLite file was made of: its own, or those of the model that it was converted from."""
     found: dict[str, SourceEntry] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -10,20 +11,44 @@ from vitrify.core.errors import UsageError, VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter
 from vitrify.pipeline.profiling.base import Profiled, ProfileOptions, answer, complete_answer
-from vitrify.pipeline.profiling.forms import Form, Forms
+from vitrify.pipeline.profiling.forms import Form, Forms, sources_of
 from vitrify.pipeline.rows import coverage_row, estimate_row, placement_row
 from vitrify.pipeline.steps import step
 from vitrify.profile.memory import plan
+from vitrify.results import ProfileResult
 from vitrify.results.profiling import ModeRow
 
 if TYPE_CHECKING:
-    from vitrify.backends.base import Backend
+    from vitrify.backends.base import Backend, Compiled
     from vitrify.targets import Target
 
 
 def on_chip(forms: Forms, chip: Target, options: ProfileOptions, shown: Reporter) -> Profiled:
     """Estimate the last form; a compiler's refusal is told, and the rules' verdicts stand."""
-    from vitrify.pipeline.checking.judging import compiler_of, judge_model
+    from vitrify.pipeline.checking.judging import compiler_of
+
+    form = forms.profiled
+    driver = compiler_of(chip) if forms.integers is not None else None
+    compiled, told = None, list[Finding]()
+    if driver is not None:
+        with step(shown, "compile") as note:
+            try:
+                compiled = driver.check(form.path, chip)
+                note.text = str(compiled.placement)
+            except VitrifyError as error:
+                told = [structs.replace(f, severity=Severity.ERROR) for f in error.findings]
+                note.text = "refused"
+    result = estimated(forms, chip, compiled)
+    result.findings = [*told, *result.findings]
+    if options.modes:
+        result.memory.modes = _modes(form, chip, driver, shown)
+    complete_answer(result, forms, chip)
+    return Profiled(result, form.model.main)
+
+
+def estimated(forms: Forms, chip: Target, compiled: Compiled | None) -> ProfileResult:
+    """Begin the answer for a chip with its figures: the compiler's, where it compiled the last form, or our own."""
+    from vitrify.pipeline.checking.judging import judge_model
     from vitrify.profile import chip as chips
 
     form = forms.profiled
@@ -33,17 +58,7 @@ def on_chip(forms: Forms, chip: Target, options: ProfileOptions, shown: Reporter
     near = chip.known("cache_bytes")
     result.memory = plan(graph, None if near is None else int(near))
     result.roofline = chips.roofline(chip)
-    driver = compiler_of(chip) if forms.integers is not None else None
-    compiled = None
-    if driver is not None:
-        with step(shown, "compile") as note:
-            try:
-                compiled = driver.check(form.path, chip)
-                note.text = str(compiled.placement)
-            except VitrifyError as error:
-                result.findings += [structs.replace(f, severity=Severity.ERROR) for f in error.findings]
-                note.text = "refused"
-    if compiled is not None and len(compiled.operators) == len(graph):
+    if compiled is not None and [row.operator for row in compiled.operators] == [node.op.kind for node in graph]:
         found = chips.of_compiled(graph, compiled, chip)
         chips.compiled_memory(result.memory, compiled, chip)
         placement, estimate = compiled.placement, compiled.estimate
@@ -67,10 +82,22 @@ def on_chip(forms: Forms, chip: Target, options: ProfileOptions, shown: Reporter
             headline=f"nothing estimates the time on {chip.title}'s NPU",
             why="no compiler of it is installed, and its published figures do not carry a model of our own"
             if forms.integers is not None else "the NPU computes in integers, and the model has no such form"))
-    if options.modes:
-        result.memory.modes = _modes(form, chip, driver, shown)
+    return result
+
+
+def of_build(source: Path, floating: Path | None, integers: Path, chip: Target,
+             compiled: Compiled | None) -> ProfileResult:
+    """Profile what a build made of ``source``; ``compiled`` is what the compiler said of it."""
+    from vitrify import tflite
+
+    forms = Forms(sources=sources_of(source))
+    if floating is not None:
+        forms.floating = Form(floating, tflite.read(floating), "converted")
+    forms.integers = Form(integers, tflite.read(integers), "as built")
+    result = estimated(forms, chip, compiled)
     complete_answer(result, forms, chip)
-    return Profiled(result, graph)
+    result.model, result.findings = str(source), []
+    return result
 
 
 def _modes(form: Form, chip: Target, driver: Backend | None, shown: Reporter) -> list[ModeRow]:

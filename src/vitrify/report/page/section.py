@@ -7,24 +7,29 @@ from dataclasses import dataclass
 from vitrify.report.page.markup import Child, Html, tag
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Section:
-    """One section: where links lead, its heading, and its markup."""
+    """One section, or several beside each other: where links lead and what they say, and the markup."""
 
-    id: str
-    title: str
+    anchors: tuple[tuple[str, str], ...]
     html: Html
 
-    def __init__(self, id: str, title: str, *content: Child) -> None:
-        object.__setattr__(self, "id", id)
-        object.__setattr__(self, "title", title)
-        object.__setattr__(self, "html", tag("section", tag("h2", title, id=id), list(content)))
+    @classmethod
+    def of(cls, id: str, title: str, *content: Child, short: str = "") -> Section:
+        """Return a section with a heading; ``short`` is what the link to it says."""
+        return cls(((id, short or title),), tag("section", tag("h2", title, id=id), list(content), aria_labelledby=id))
+
+    @classmethod
+    def beside(cls, *sections: Section | None) -> Section | None:
+        """Return sections side by side, as far as the page is wide; None when there is none."""
+        shown = [section for section in sections if section is not None]
+        if len(shown) < 2:
+            return shown[0] if shown else None
+        return cls(tuple(anchor for section in shown for anchor in section.anchors),
+                   tag("div", [section.html for section in shown], class_="pair"))
 
 
-def tools(table: str, *, places: bool = False) -> Html:
-    """Return the field that narrows the table with this id, with a choice of placement when asked for."""
-    choices = [tag("option", label, value=value) for value, label in
-               (("", "all places"), ("cpu", "CPU"), ("npu", "NPU"), ("folded", "folded"))]
+def tools(table: str) -> Html:
+    """Return the field that narrows the table with this id."""
     return tag("div", tag("input", type="search", placeholder="filter", aria_label="filter"),
-               tag("select", choices, aria_label="placement") if places else None, tag("output"),
-               class_="tools", data_table=table)
+               tag("output"), class_="tools", data_table=table)

@@ -8,8 +8,9 @@ from pathlib import Path
 from vitrify.core.files import write_atomically
 from vitrify.core.words import bytes_text, count_text, percent
 from vitrify.report.page.charts import Curve, curves
-from vitrify.report.page.html import FOLDER, fill
-from vitrify.report.page.markup import Html, render, table, tag
+from vitrify.report.page.html import page
+from vitrify.report.page.markup import table, tag
+from vitrify.report.page.section import Section
 from vitrify.report.sweep_text import name_of, over_limit, recommended, setting_of
 from vitrify.results import CellRow, SweepResult
 
@@ -24,13 +25,12 @@ def write_page(result: SweepResult) -> None:
 def render_page(result: SweepResult) -> str:
     """Return the page of a sweep."""
     name = Path(result.model).name
-    body = tag("main", tag("h1", f"{name} on {result.target}"),
-               tag("p", "Estimates, no measurements. A ring marks a cliff: a size that costs more than the step from "
-                        "the size before explains."),
-               [_chart(result, title, unit, value) for title, unit, value in _CHARTS], _cliffs(result), _table(result))
-    return fill((FOLDER / "page.html").read_text(encoding="utf-8"), {
-        "title": render(f"{name} on {result.target}"), "style": (FOLDER / "page.css").read_text(encoding="utf-8"),
-        "script": "", "body": Html(body)})
+    title = f"{name} on {result.target}"
+    text = "Estimates, no measurements. A ring marks a cliff: a size that costs more than the step from the size " \
+           "before explains."
+    top = tag("header", tag("h1", title), tag("p", text), class_="top")
+    sections = [*(_chart(result, *chart) for chart in _CHARTS), _cliffs(result), _table(result)]
+    return page(title, top, sections, "", result)
 
 
 _CHARTS: tuple[tuple[str, str, Callable[[CellRow], float | None]], ...] = (
@@ -43,7 +43,7 @@ _CHARTS: tuple[tuple[str, str, Callable[[CellRow], float | None]], ...] = (
 )
 
 
-def _chart(result: SweepResult, title: str, unit: str, value: Callable[[CellRow], float | None]) -> Html | None:
+def _chart(result: SweepResult, title: str, unit: str, value: Callable[[CellRow], float | None]) -> Section | None:
     cliffs = {(setting_of(cliff), cliff.size_after) for cliff in result.cliffs}
     lines: dict[str, list[tuple[str, float | None, bool]]] = {}
     for cell in result.cells:
@@ -53,25 +53,25 @@ def _chart(result: SweepResult, title: str, unit: str, value: Callable[[CellRow]
     if all(known is None for points in lines.values() for _, known, _ in points):
         return None
     drawn = curves([Curve(label, points) for label, points in lines.items()], result.sizes, unit)
-    return tag("section", tag("h2", title), drawn)
+    return Section.of(title.lower().replace(" ", "-"), title, drawn)
 
 
-def _cliffs(result: SweepResult) -> Html | None:
+def _cliffs(result: SweepResult) -> Section | None:
     if not result.cliffs:
         return None
     rows = [(name_of(setting_of(row)), row.kind, f"{row.size_before} to {row.size_after}", row.headline,
              row.recommended) for row in result.cliffs]
     said = [tag("li", f"{name_of(setting)}: {text}") for setting in dict.fromkeys(map(setting_of, result.cliffs))
             if (text := recommended(result, setting))]
-    return tag("section", tag("h2", "Cliffs"), tag("ul", said),
+    return Section.of("cliffs", "Cliffs", tag("ul", said),
                table(("setting", "kind", "step", "what", "largest size before"), rows))
 
 
-def _table(result: SweepResult) -> Html:
+def _table(result: SweepResult) -> Section:
     rows = [(cell.size, name_of(setting_of(cell)), count_text(cell.macs), percent(cell.coverage.nodes),
              cell.problem or ("" if cell.latency_ms is None else f"{cell.latency_ms:.4g}"),
              "" if cell.near_bytes is None else bytes_text(cell.near_bytes) + (" (over)" if over_limit(cell) else ""),
              "" if cell.far_bytes is None else bytes_text(cell.far_bytes),
              ", ".join(f"{kind} {count}" for kind, count in cell.cpu_operators.items())) for cell in result.cells]
-    return tag("section", tag("h2", "Cells"), table(
+    return Section.of("cells", "Cells", table(
         ("size", "setting", "#MACs", "#on the NPU", "#ms", "#on chip", "#outside", "on the CPU"), rows))

@@ -22,11 +22,11 @@ def analysis(record: RunRecord) -> Section | None:
             f"({counted(row.samples, 'sample')}). Alone: what the outputs keep when only this operator computes in "
             f"integers. Share: what it adds to the noise of the outputs.")
     rows = [_cells(operator) for operator in row.worst(len(row.operators))]
-    parts: list[Child] = [tools("operators"), table(COLUMNS, rows, id="operators")]
+    parts: list[Child] = [tools("analysis-operators"), table(COLUMNS, rows, id="analysis-operators")]
     if row.distributions:
         parts.append(tag("h3", "Values of the operators that cost most: float behind, integers in front"))
         parts += [_spread(shown) for shown in _ordered(row)]
-    return Section("analysis", "Operators", tag("p", text), parts)
+    return Section.of("analysis", "Error by operator", tag("p", text), parts)
 
 
 def _ordered(row: AnalysisRow) -> list[DistributionRow]:

@@ -1,43 +1,68 @@
-"""Placement on the page: partitions, the verdict on every node with its reasons, hot spots, memory."""
+"""Where nodes run: the partitions, and every reason why one stays on the CPU."""
 
 from __future__ import annotations
 
-from vitrify.core.words import bytes_text, counted, percent
-from vitrify.report.page.charts import strip
+from collections.abc import Sequence
+
+from vitrify.core.words import bytes_text, counted
+from vitrify.report.page.charts import Part, strip
 from vitrify.report.page.markup import Child, Html, table, tag
 from vitrify.report.page.section import Section, tools
-from vitrify.results import RunRecord, VerdictRow
+from vitrify.report.page.sections.advice import numbers_by_name
+from vitrify.results import Estimate, PartitionRow, PlacementRow, ProfileResult, VerdictRow
 
 WORDS = {"npu": "NPU", "cpu": "CPU", "folded": "folded"}
-HOT_SPOTS = 20
+MOST_ROWS = 2000
 
 
-def placement(record: RunRecord) -> Section | None:
-    """Return where each node runs, and why."""
-    rows = record.placement
-    if not rows.verdicts:
+def placement(rows: PlacementRow, estimate: Estimate | None, profile: ProfileResult | None) -> Section | None:
+    """Return where each node runs, and why; ``estimate`` adds what its figures rest on."""
+    if not rows.verdicts and not rows.partitions:
         return None
-    text = (f"{rows.npu} nodes run on the NPU, {rows.cpu} on the CPU, {rows.folded} cost nothing of their own: they "
-            f"went into a neighbour, into addressing or into a constant. Told by {_confidence(rows.verdicts)}.")
-    return Section("placement", "Placement", tag("p", text), _map(record), _partitions(record),
-                   tools("verdicts", places=True),
-                   table(("node", "operator", "place", "why", "#cycles"), map(_verdict, rows.verdicts), id="verdicts"))
+    known = numbers_by_name(profile) if profile is not None else {}
+    left = [verdict for verdict in rows.verdicts if verdict.placement == "cpu"]
+    parts: list[Child] = [tag("p", _text(rows, left)), _map(rows, profile), _partitions(rows.partitions)]
+    if left:
+        cells = [_verdict(verdict, known) for verdict in left[:MOST_ROWS]]
+        parts += [tag("h3", f"{counted(len(left), 'node')} on the CPU"), tools("verdicts"),
+                  table(("node", "operator", "why", "known by"), cells, id="verdicts")]
+    if estimate is not None and estimate.assumptions:
+        parts.append(tag("details", tag("summary", "what the estimate assumes"),
+                         tag("ul", [tag("li", doubt) for doubt in estimate.assumptions])))
+    return Section.of("placement", "Placement", parts)
 
 
-def _confidence(verdicts: list[VerdictRow]) -> str:
-    kinds = {v.confidence for v in verdicts}
-    return "the target's own compiler" if kinds == {"compiler"} else ", ".join(sorted(kinds))
+def _text(rows: PlacementRow, left: Sequence[VerdictRow]) -> str:
+    if not rows.npu + rows.cpu + rows.folded:
+        return "No node stays on the CPU." if not left else "Every rule that a node breaks is named."
+    confidence = {verdict.confidence for verdict in rows.verdicts}
+    by = "the target's own compiler" if confidence == {"compiler"} else ", ".join(sorted(confidence))
+    return (f"{rows.npu} nodes run on the NPU, {rows.cpu} on the CPU, {rows.folded} cost nothing of their own: they "
+            f"went into a neighbour, into addressing or into a constant. Told by {by}.")
 
 
-def _map(record: RunRecord) -> Html:
-    parts = [(v.placement, f"{v.node} ({v.operator}): {WORDS.get(v.placement, v.placement)}", 1.0)
-             for v in record.placement.verdicts]
+def _map(rows: PlacementRow, profile: ProfileResult | None) -> Child:
+    if profile is not None:
+        told = [(row.placement, f"{row.node} ({row.operator})") for row in profile.operators]
+    else:
+        told = [(verdict.placement, f"{verdict.node} ({verdict.operator})") for verdict in rows.verdicts]
+    if len({place for place, _ in told}) < 2:
+        return None
+    parts: list[Part] = []
+    for number, (place, name) in enumerate(told):
+        if parts and parts[-1].style == place:
+            last = parts[-1]
+            parts[-1] = Part(place, f"{last.label.split(' … ')[0]} … {name}: {WORDS.get(place, place)}",
+                             last.weight + 1, [*last.operators, number])
+        else:
+            parts.append(Part(place, f"{name}: {WORDS.get(place, place)}", 1.0, [number]))
+    if profile is None:
+        parts = [part._replace(operators=[]) for part in parts]
     key = tag("p", [[tag("i", class_=name), word] for name, word in WORDS.items()], class_="key")
     return Html(strip(parts) + key)
 
 
-def _partitions(record: RunRecord) -> Child:
-    parts = record.placement.partitions
+def _partitions(parts: Sequence[PartitionRow]) -> Child:
     if len(parts) < 2:
         return None
     rows = [(part.index, tag("span", WORDS.get(part.placement, part.placement), class_=f"place {part.placement}"),
@@ -47,36 +72,11 @@ def _partitions(record: RunRecord) -> Child:
     return tag("details", tag("summary", counted(len(parts), "partition")), table(columns, rows))
 
 
-def _verdict(verdict: VerdictRow) -> tuple[Child, ...]:
-    reasons = [tag("div", f"{rule.headline}", tag("span", " ".join(filter(None, (rule.why, rule.help))), class_="why"))
+def _verdict(verdict: VerdictRow, known: dict[str, list[int]]) -> tuple[Child, ...]:
+    reasons = [tag("div", rule.headline, tag("span", " ".join(filter(None, (rule.why, rule.help))), class_="why"))
                for rule in verdict.rules]
     origin = ", ".join(name for name in verdict.origin if name != verdict.node)
-    return (tag("span", verdict.node, tag("small", f"from {origin}") if origin else None), verdict.operator,
-            tag("span", WORDS.get(verdict.placement, verdict.placement), class_=f"place {verdict.placement}"),
-            reasons or ("no reason given" if verdict.placement == "cpu" else ""),
-            "" if verdict.cycles is None else f"{verdict.cycles:,}")
-
-
-def hot_spots(record: RunRecord) -> Section | None:
-    """Return the nodes that the estimate puts most cycles into."""
-    known = [v for v in record.placement.verdicts if v.cycles]
-    if not known:
-        return None
-    total = sum(v.cycles or 0 for v in known)
-    ranked = sorted(known, key=lambda v: -(v.cycles or 0))[:HOT_SPOTS]
-    rows = [(v.node, v.operator, f"{v.cycles:,}", percent((v.cycles or 0) / total)) for v in ranked]
-    estimate = record.estimate
-    text = f"Cycles as estimated by {estimate.source}; not measured on a board."
-    doubts = tag("details", tag("summary", "what the estimate assumes"),
-                 tag("ul", [tag("li", doubt) for doubt in estimate.assumptions])) if estimate.assumptions else None
-    return Section("cycles", "Cycles", tag("p", text), doubts,
-                   table(("node", "operator", "#cycles", "#share"), rows))
-
-
-def memory(record: RunRecord) -> Section | None:
-    """Return the compiler's memory figures."""
-    if not record.memory:
-        return None
-    rows = [(name.removesuffix("_bytes").replace("_", " "), bytes_text(size))
-            for name, size in record.memory.items()]
-    return Section("memory", "Memory", table(("what", "#size"), rows))
+    numbers = ",".join(map(str, known.get(verdict.node, [])))
+    name = tag("button", verdict.node, type="button", class_="link", data_ops=numbers) if numbers else verdict.node
+    return (tag("span", name, tag("small", f"from {origin}") if origin else None), verdict.operator,
+            reasons or "no reason given", verdict.confidence)

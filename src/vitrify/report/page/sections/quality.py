@@ -24,7 +24,7 @@ def quality(record: RunRecord) -> Section | None:
         return None
     text = ("SQNR is the power of the reference over the power of the error; every 6 dB halve the error. "
             "Each output is judged by groups of channels too, as a good whole can hide a part that is all zero.")
-    return Section("quality", "Quality", tag("p", text), parts)
+    return Section.of("quality", "Quality", tag("p", text), parts)
 
 
 def _comparison(key: str, title: str, row: ComparisonRow) -> list[Child]:

@@ -6,7 +6,7 @@ import shlex
 
 from vitrify.core.progress import duration
 from vitrify.core.words import bytes_text, shape_text
-from vitrify.report.page.charts import strip
+from vitrify.report.page.charts import Part, strip
 from vitrify.report.page.markup import Child, Html, table, tag
 from vitrify.report.page.section import Section
 from vitrify.results import LedgerRow, ModelFacts, RunRecord, StageRecord, TensorRow
@@ -29,7 +29,7 @@ def models(record: RunRecord) -> Section | None:
     names = list(dict.fromkeys(name for _, facts in forms for name in facts.operators))
     counts = [(name, *(facts.operators.get(name, 0) for _, facts in forms)) for name in names]
     listing = table(("operator", *(f"#{label}" for label, _ in forms)), counts)
-    return Section("model", "Model", parts, tag("details", tag("summary", "operators"), listing))
+    return Section.of("model", "Model", parts, tag("details", tag("summary", "operators"), listing))
 
 
 def _transposes(facts: ModelFacts) -> list[Child]:
@@ -48,7 +48,7 @@ def interface(record: RunRecord) -> Section | None:
              tag("ol", [tag("li", step) for step in row.steps], class_="steps")) for row in record.interface]
     text = ("What stands between the source model's inputs and outputs and those of the INT8 file. `vt.run` does it; "
             "an application of your own does these steps.")
-    return Section("interface", "Interface", tag("p", text), table(("", "name", "type", "steps"), rows))
+    return Section.of("interface", "Interface", tag("p", text), table(("", "name", "type", "steps"), rows))
 
 
 def _tensors(facts: ModelFacts) -> Html:
@@ -70,7 +70,7 @@ def ledger(record: RunRecord) -> Section | None:
             columns = ("pass", "#places", "#nodes", "#transposes", "exactness", "#largest error", "for example")
             parts += [tag("h3", title), table(columns, map(_ledger_cells, rows))]
     text = "Every rewrite: what it changed, and whether the values stay the same."
-    return Section("ledger", "Ledger", tag("p", text), parts) if parts else None
+    return Section.of("ledger", "Ledger", tag("p", text), parts) if parts else None
 
 
 def _ledger_cells(row: LedgerRow) -> tuple[Child, ...]:
@@ -96,17 +96,17 @@ def calibration(record: RunRecord) -> Section | None:
         rows.append(("seed", facts.seed))
     warning = tag("p", tag("b", "Calibrated on random values: ", class_="bad"),
                   "the model runs, but its answers mean nothing.") if facts.random else None
-    return Section("calibration", "Calibration", warning, table(("", ""), rows))
+    return Section.of("calibration", "Calibration", warning, table(("", ""), rows))
 
 
 def stages(record: RunRecord) -> Section | None:
     """Return the stages with their times."""
     if not record.stages:
         return None
-    parts = [("stage", f"{stage.name}: {duration(stage.seconds)}", max(stage.seconds, 0.001))
+    parts = [Part("step", f"{stage.name}: {duration(stage.seconds)}", max(stage.seconds, 0.001))
              for stage in record.stages]
     columns = ("stage", "status", "#seconds", "#peak memory", "result")
-    return Section("stages", "Stages", strip(parts), table(columns, map(_stage_cells, record.stages)))
+    return Section.of("stages", "Stages", strip(parts), table(columns, map(_stage_cells, record.stages)))
 
 
 def _stage_cells(stage: StageRecord) -> tuple[Child, ...]:
@@ -120,6 +120,6 @@ def reproduce(record: RunRecord) -> Section:
     hashes = [(name, tag("code", value)) for name, value in record.input_hashes.items()]
     files = [(name, artifact.file, bytes_text(artifact.bytes), tag("code", artifact.hash))
              for name, artifact in record.artifacts.items()]
-    return Section("reproduce", "Reproduce", tag("pre", shlex.join(record.command)),
+    return Section.of("reproduce", "Reproduce", tag("pre", shlex.join(record.command)),
                    tag("h3", "Versions"), table(("", ""), rows), tag("h3", "Inputs"), table(("", "hash"), hashes),
                    tag("h3", "Artifacts"), table(("", "file", "#size", "hash"), files))

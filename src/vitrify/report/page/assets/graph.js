@@ -1,0 +1,416 @@
+// The graph on a canvas, in the places that were computed with the page: moved, zoomed, coloured by what is asked.
+const RAMPS = {
+  light: [[238, 242, 246], [253, 224, 150], [247, 152, 72], [208, 62, 48], [122, 16, 60]],
+  dark: [[36, 45, 55], [104, 46, 74], [190, 62, 62], [240, 136, 62], [252, 222, 140]],
+};
+const LEVELS = 48;
+
+function ramp(dark) {
+  const stops = RAMPS[dark ? "dark" : "light"];
+  return Array.from({ length: LEVELS }, (_, level) => {
+    const at = (level / (LEVELS - 1)) * (stops.length - 1), low = Math.min(stops.length - 2, Math.floor(at)), part = at - low;
+    const mixed = stops[low].map((value, index) => Math.round(value + part * (stops[low + 1][index] - value)));
+    return { fill: `rgb(${mixed})`, ink: mixed[0] * 0.299 + mixed[1] * 0.587 + mixed[2] * 0.114 > 140 ? "#14202b" : "#ffffff" };
+  });
+}
+
+function graphOn(canvas, overview, layout) {
+  const WIDE = 158, TALL = 42, ACROSS = 178, DOWN = 74, BAND = 24;
+  const context = canvas.getContext("2d", { alpha: false });
+  const x = layout.x.map((value) => value * ACROSS), y = layout.layer.map((value) => value * DOWN);
+  const count = rows.length;
+  const bounds = { left: -20, top: -30, right: Math.max(0, ...x) + WIDE + 20, bottom: Math.max(0, ...y) + TALL + 30 };
+  const layers = [];
+  layout.layer.forEach((layer, number) => (layers[layer] = layers[layer] || []).push(number));
+  for (let layer = 0; layer < layers.length; layer++) (layers[layer] = layers[layer] || []).sort((a, b) => x[a] - x[b]);
+  const view = { x: 0, y: 0, scale: 1, width: 1, height: 1, ratio: 1 };
+  let level = new Uint8Array(count), colours = [], inks = {}, chosen = new Set(), first = -1, strip = null;
+
+  // Edges by bands of layers: what is out of sight is not drawn. The far ones, without bends, are on their own.
+  const bends = new Map(layout.bends.map(([from, to, places]) => [from * count + to, places]));
+  const bands = [];
+  const far = [];
+  const middle = (number) => x[number] + WIDE / 2;
+  function points(from, to) {
+    const found = [[middle(from), y[from] + TALL]];
+    (bends.get(from * count + to) || []).forEach((place, index) => {
+      const at = (layout.layer[from] + 1 + index) * DOWN;
+      found.push([place * ACROSS + WIDE / 2, at], [place * ACROSS + WIDE / 2, at + TALL]);
+    });
+    found.push([middle(to), y[to]]);
+    return found;
+  }
+  function trace(path, from, to, curved) {
+    const along = points(from, to);
+    path.moveTo(...along[0]);
+    for (let index = 1; index < along.length; index++) {
+      const [ax, ay] = along[index - 1], [bx, by] = along[index];
+      if (!curved || Math.abs(ax - bx) < 1) path.lineTo(bx, by);
+      else {
+        const lift = Math.min(60, Math.abs(by - ay) * 0.5);
+        path.bezierCurveTo(ax, ay + lift, bx, by - lift, bx, by);
+      }
+    }
+  }
+  rows.forEach((row, to) => row.after.forEach((from) => {
+    const span = layout.layer[to] - layout.layer[from];
+    if (span > 1 && !bends.has(from * count + to)) {
+      far.push([from, to]);
+      return;
+    }
+    const number = Math.floor(layout.layer[from] / BAND);
+    const band = (bands[number] = bands[number] || { curved: new Path2D(), straight: new Path2D(), top: y[from], bottom: 0 });
+    trace(band.curved, from, to, true);
+    trace(band.straight, from, to, false);
+    band.top = Math.min(band.top, y[from]);
+    band.bottom = Math.max(band.bottom, y[to]);
+  }));
+
+  const HEATS = {
+    time: { value: (row) => row.time_ms, show: (value) => `${milliseconds(value)} ms` },
+    bytes: { value: (row) => row.bytes, show: bytesText },
+    macs: { value: (row) => row.macs, show: countText },
+    error: { value: (row, number) => (errors.of(number) === null ? null : Math.max(0, 60 - errors.of(number))),
+             show: (value) => `${(60 - value).toFixed(0)} dB` },
+  };
+  let heat = "time", legend = ["", ""];
+  const groups = (row) => (heat === "place" ? row.placement : row.bound ? boundClass(row.bound) : "start");
+
+  function paint() {
+    colours = ramp(theme.dark);
+    for (const name of ["raised", "line", "soft", "ink", "accent", "card", "npu", "cpu", "folded", "compute", "memory", "elements", "near", "start"]) inks[name] = colour(name);
+    if (HEATS[heat]) {
+      const values = rows.map((row, number) => HEATS[heat].value(row, number) || 0);
+      const most = Math.max(1e-12, ...values);
+      level = Uint8Array.from(values, (value) => Math.round(Math.sqrt(Math.max(0, value) / most) * (LEVELS - 1)));
+      legend = [heat === "error" ? "60 dB and above" : "0", HEATS[heat].show(most)];
+    }
+    paintLegend();
+    strip = null;
+    ask();
+  }
+
+  function fillOf(number) {
+    return HEATS[heat] ? colours[level[number]].fill : inks[groups(rows[number])] || inks.npu;
+  }
+
+  function paintLegend() {
+    const box = $("heat-scale");
+    if (!box) return;
+    box.replaceChildren();
+    if (HEATS[heat]) {
+      const bar = element("canvas", { width: LEVELS * 2, height: 10, "aria-hidden": "true" });
+      const brush = bar.getContext("2d");
+      colours.forEach((one, index) => { brush.fillStyle = one.fill; brush.fillRect(index * 2, 0, 2, 10); });
+      box.append(legend[0], bar, legend[1]);
+    } else {
+      const names = [...new Set(rows.map(groups))];
+      for (const name of names) {
+        const dot = element("i", { class: "dot" });
+        dot.style.background = inks[name] || inks.npu;
+        box.append(element("span", {}, dot, { npu: "NPU", cpu: "CPU", near: "near memory", start: "nothing told" }[name] || name));
+      }
+    }
+  }
+
+  let asked = false;
+  const ask = () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; draw(); });
+  };
+
+  function rounded(path, left, top, width, height, radius) {
+    if (path.roundRect) path.roundRect(left, top, width, height, radius);
+    else path.rect(left, top, width, height);
+  }
+
+  function seen() {
+    const low = Math.max(0, Math.floor((view.y - TALL) / DOWN)), high = Math.min(layers.length - 1, Math.ceil((view.y + view.height / view.scale) / DOWN));
+    const right = view.x + view.width / view.scale, found = [];
+    for (let layer = low; layer <= high; layer++) {
+      for (const number of layers[layer]) if (x[number] < right && x[number] + WIDE > view.x) found.push(number);
+    }
+    return found;
+  }
+
+  function draw() {
+    const { scale, ratio } = view;
+    const bottom = view.y + view.height / scale;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = inks.raised;
+    context.fillRect(0, 0, view.width, view.height);
+    context.setTransform(scale * ratio, 0, 0, scale * ratio, -view.x * scale * ratio, -view.y * scale * ratio);
+    context.lineWidth = Math.max(1.2, 0.7 / scale);
+    context.strokeStyle = inks.folded;
+    const curved = scale > 0.22;
+    for (const band of bands) {
+      if (band && band.bottom >= view.y && band.top <= bottom) context.stroke(curved ? band.curved : band.straight);
+    }
+    if (far.length) {
+      const path = new Path2D();
+      for (const [from, to] of far) if (y[to] >= view.y && y[from] <= bottom) trace(path, from, to, true);
+      context.strokeStyle = inks.line;
+      context.stroke(path);
+    }
+    if (first >= 0) drawTies();
+    drawNodes(seen());
+    drawOverview();
+  }
+
+  function drawTies() {
+    const path = new Path2D();
+    for (const number of chosen) {
+      for (const maker of rows[number].after) trace(path, maker, number, curvedTies());
+      for (const user of users[number]) trace(path, number, user, curvedTies());
+    }
+    context.strokeStyle = inks.accent;
+    context.lineWidth = Math.max(2.4, 1.4 / view.scale);
+    context.stroke(path);
+  }
+  const curvedTies = () => view.scale > 0.22;
+
+  function drawNodes(visible) {
+    const { scale } = view;
+    const byFill = new Map();
+    for (const number of visible) {
+      const fill = fillOf(number);
+      if (!byFill.has(fill)) byFill.set(fill, new Path2D());
+      if (scale > 0.35) rounded(byFill.get(fill), x[number], y[number], WIDE, TALL, 7);
+      else byFill.get(fill).rect(x[number], y[number], WIDE, TALL);
+    }
+    for (const [fill, path] of byFill) {
+      context.fillStyle = fill;
+      context.fill(path);
+      if (scale > 0.35) {
+        context.strokeStyle = inks.folded;
+        context.lineWidth = 1;
+        context.stroke(path);
+      }
+    }
+    if (scale > 0.3) visible.forEach(label);
+    context.strokeStyle = inks.accent;
+    context.lineWidth = Math.max(3, 2 / scale);
+    for (const number of visible) {
+      if (!chosen.has(number)) continue;
+      context.beginPath();
+      rounded(context, x[number] - 2, y[number] - 2, WIDE + 4, TALL + 4, 8);
+      context.stroke();
+    }
+  }
+
+  const cut = new Map();
+  function fitted(text, width, font) {
+    const key = font + text;
+    if (!cut.has(key)) {
+      context.font = font;
+      let shown = text.slice(0, 60);
+      if (context.measureText(shown).width > width) {
+        while (shown.length > 1 && context.measureText(`…${shown}`).width > width) shown = shown.slice(1);
+        shown = `…${shown}`;
+      }
+      cut.set(key, shown);
+    }
+    return cut.get(key);
+  }
+
+  function label(number) {
+    const row = rows[number], ink = HEATS[heat] ? colours[level[number]].ink : "#ffffff";
+    context.fillStyle = row.placement === "cpu" || row.placement === "fused" ? inks.cpu : row.placement === "folded" ? inks.folded : inks.npu;
+    context.fillRect(x[number], y[number] + 6, 4, TALL - 12);
+    context.fillStyle = ink;
+    context.font = "600 13px system-ui, sans-serif";
+    context.fillText(fitted(row.operator, 92, context.font), x[number] + 12, y[number] + 17);
+    if (row.time_ms) {
+      context.textAlign = "right";
+      context.font = "12px system-ui, sans-serif";
+      context.fillText(`${milliseconds(row.time_ms)}`, x[number] + WIDE - 9, y[number] + 17);
+      context.textAlign = "left";
+    }
+    if (view.scale > 0.5) {
+      context.globalAlpha = 0.75;
+      context.font = "11px system-ui, sans-serif";
+      context.fillText(fitted(row.node.slice(-40), WIDE - 22, context.font), x[number] + 12, y[number] + 33);
+      context.globalAlpha = 1;
+    }
+  }
+
+  // The whole graph in a strip at the side, and where in it one is.
+  function drawOverview() {
+    const brush = overview.getContext("2d"), wide = overview.width, tall = overview.height;
+    const down = tall / (bounds.bottom - bounds.top), across = (wide - 8) / (bounds.right - bounds.left);
+    if (!strip) {
+      strip = element("canvas", { width: wide, height: tall });
+      const ink = strip.getContext("2d");
+      ink.fillStyle = inks.card;
+      ink.fillRect(0, 0, wide, tall);
+      const order = [...rows.keys()].sort((a, b) => level[a] - level[b]);
+      const height = Math.max(1.5, TALL * down), width = Math.max(3, WIDE * across);
+      for (const number of order) {
+        ink.fillStyle = fillOf(number);
+        ink.fillRect(4 + (x[number] - bounds.left) * across, (y[number] - bounds.top) * down, width, height);
+      }
+    }
+    brush.drawImage(strip, 0, 0);
+    brush.fillStyle = inks.accent;
+    for (const number of chosen) brush.fillRect(0, Math.max(0, (y[number] - bounds.top) * down - 1), wide, 3);
+    brush.strokeStyle = inks.ink;
+    brush.lineWidth = 2;
+    const top = (view.y - bounds.top) * down, height = Math.max(6, (view.height / view.scale) * down);
+    brush.strokeRect(1, Math.max(1, top), wide - 2, Math.min(height, tall - Math.max(1, top) - 1));
+  }
+
+  function settle() {
+    const wide = view.width / view.scale, tall = view.height / view.scale;
+    const lowX = bounds.left - wide * 0.7, highX = bounds.right - wide * 0.3, lowY = bounds.top - tall * 0.5, highY = bounds.bottom - tall * 0.5;
+    view.x = Math.min(Math.max(view.x, lowX), Math.max(lowX, highX));
+    view.y = Math.min(Math.max(view.y, lowY), Math.max(lowY, highY));
+    ask();
+  }
+
+  function zoom(factor, px = view.width / 2, py = view.height / 2) {
+    const least = Math.min(0.5, 0.8 * view.height / (bounds.bottom - bounds.top), view.width / (bounds.right - bounds.left));
+    const scale = Math.min(2.5, Math.max(least, view.scale * factor));
+    view.x += px / view.scale - px / scale;
+    view.y += py / view.scale - py / scale;
+    view.scale = scale;
+    settle();
+  }
+
+  function centre(number) {
+    view.x = middle(number) - view.width / view.scale / 2;
+    view.y = y[number] + TALL / 2 - view.height / view.scale / 2;
+    settle();
+  }
+
+  function whole() {
+    view.scale = Math.min(1, (view.width - 60) / (bounds.right - bounds.left), view.height / (bounds.bottom - bounds.top));
+    view.x = (bounds.left + bounds.right) / 2 - view.width / view.scale / 2;
+    view.y = bounds.top;
+    settle();
+  }
+
+  function start() {
+    const hot = rows.reduce((best, row, number) => ((row.time_ms || 0) > (rows[best].time_ms || 0) ? number : best), 0);
+    view.scale = Math.max(0.55, Math.min(1, (view.width - 60) / (bounds.right - bounds.left)));
+    centre(hot);
+    if (bounds.right - bounds.left < view.width / view.scale) view.x = (bounds.left + bounds.right) / 2 - view.width / view.scale / 2;
+    settle();
+  }
+
+  function at(px, py) {
+    const gx = view.x + px / view.scale, gy = view.y + py / view.scale;
+    const layer = Math.floor(gy / DOWN);
+    if (layer < 0 || layer >= layers.length || gy - layer * DOWN > TALL) return -1;
+    return layers[layer].find((number) => gx >= x[number] && gx <= x[number] + WIDE) ?? -1;
+  }
+
+  let held = null;
+  const place = (event) => [event.offsetX, event.offsetY];
+  canvas.addEventListener("pointerdown", (event) => {
+    held = { from: place(event), last: place(event), moved: false };
+    canvas.setPointerCapture(event.pointerId);
+    canvas.focus({ preventScroll: true });
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const [px, py] = place(event);
+    if (!held) {
+      const under = at(px, py);
+      canvas.style.cursor = under >= 0 ? "pointer" : "";
+      canvas.title = under >= 0 ? `${rows[under].operator} ${rows[under].node.slice(0, 200)}` : "";
+      return;
+    }
+    if (Math.hypot(px - held.from[0], py - held.from[1]) > 4) { held.moved = true; canvas.classList.add("held"); }
+    if (held.moved) {
+      view.x -= (px - held.last[0]) / view.scale;
+      view.y -= (py - held.last[1]) / view.scale;
+      settle();
+    }
+    held.last = [px, py];
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    if (held && !held.moved) {
+      const under = at(...place(event));
+      const more = event.ctrlKey || event.metaKey;
+      if (under >= 0) selection.choose(more ? [under, ...selection.chosen.filter((one) => one !== under)] : [under], canvas);
+      else selection.choose([], canvas);
+    }
+    held = null;
+    canvas.classList.remove("held");
+  });
+  canvas.addEventListener("pointercancel", () => { held = null; });
+  canvas.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas) return;
+    event.preventDefault();
+    if (event.ctrlKey || event.metaKey) zoom(Math.exp(-event.deltaY * 0.0025), ...place(event));
+    else {
+      view.x += (event.shiftKey ? event.deltaY : event.deltaX) / view.scale;
+      view.y += (event.shiftKey ? 0 : event.deltaY) / view.scale;
+      settle();
+    }
+  }, { passive: false });
+  canvas.addEventListener("keydown", (event) => {
+    const step = (numbers) => { if (numbers.length) selection.choose([numbers[0]], "keys"); };
+    const beside = (way) => {
+      const row = layers[layout.layer[first]];
+      step([row[row.indexOf(first) + way]].filter((number) => number !== undefined));
+    };
+    const hottest = (numbers) => numbers.slice().sort((a, b) => Math.abs(middle(a) - middle(first)) - Math.abs(middle(b) - middle(first)));
+    const keys = {
+      "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: whole,
+      Home: () => step([0]), End: () => step([count - 1]),
+      ArrowDown: () => (first < 0 ? step([0]) : step(hottest(users[first]))),
+      ArrowUp: () => (first < 0 ? step([0]) : step(hottest(rows[first].after))),
+      ArrowLeft: () => first >= 0 && beside(-1), ArrowRight: () => first >= 0 && beside(1),
+      Escape: () => selection.choose([], "keys"),
+    };
+    if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  const travel = (event) => {
+    const tall = overview.clientHeight;
+    view.y = bounds.top + (event.offsetY / tall) * (bounds.bottom - bounds.top) - view.height / view.scale / 2;
+    settle();
+  };
+  overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); travel(event); });
+  overview.addEventListener("pointermove", (event) => { if (event.buttons) travel(event); });
+
+  selection.listeners.push((numbers, from) => {
+    chosen = new Set(numbers);
+    first = numbers.length ? numbers[0] : -1;
+    if (first >= 0 && from !== canvas) {
+      if (view.scale < 0.4) view.scale = 0.8;
+      centre(first);
+    }
+    ask();
+  });
+  theme.listeners.push(paint);
+  let begun = false;
+  new ResizeObserver(() => {
+    const ratio = Math.min(2, window.devicePixelRatio || 1);
+    Object.assign(view, { width: canvas.clientWidth, height: canvas.clientHeight, ratio });
+    if (!view.width) return;
+    canvas.width = view.width * ratio;
+    canvas.height = view.height * ratio;
+    overview.width = overview.clientWidth * ratio;
+    overview.height = overview.clientHeight * ratio;
+    strip = null;
+    if (!begun) { begun = true; start(); }
+    draw();
+  }).observe(canvas);
+  paint();
+  return {
+    zoom, whole, centre, draw, view,
+    colour(name) { heat = name; paint(); },
+  };
+}
+
+let graph = null;
+if (profile && data.graph && $("graph-canvas") && rows.length) {
+  graph = graphOn($("graph-canvas"), $("graph-overview"), data.graph);
+  $("zoom-in").addEventListener("click", () => graph.zoom(1.25));
+  $("zoom-out").addEventListener("click", () => graph.zoom(0.8));
+  $("zoom-whole").addEventListener("click", graph.whole);
+  $("heat").addEventListener("input", (event) => graph.colour(event.target.value));
+}

@@ -1,0 +1,63 @@
+"""The operators for the engineer: graph, what is known of the selected one, and table; the script fills them."""
+
+from __future__ import annotations
+
+from vitrify.core.words import counted
+from vitrify.report.page.drawing import MOST_NODES
+from vitrify.report.page.markup import Child, Html, tag
+from vitrify.report.page.section import Section
+from vitrify.results import ProfileResult
+
+
+def operators(profile: ProfileResult) -> Section | None:
+    """Return the places that the script fills from the data."""
+    if not profile.operators:
+        return None
+    text = "Select an operator in the graph, in the table or in a chart: all show it."
+    parts: list[Child] = [tag("p", text), _graph(profile), _table(profile)]
+    return Section.of("operators", "Operators", *parts)
+
+
+def _graph(profile: ProfileResult) -> Child:
+    if len(profile.operators) > MOST_NODES:
+        return tag("p", f"The graph of {counted(len(profile.operators), 'operator')} is not drawn; the table has all.")
+    heats = [("time", "time"), ("bytes", "bytes"), ("macs", "MACs"), ("error", "error (SQNR)"), ("place", "place"),
+             ("bound", "what it waits for")]
+    chosen = tag("label", "Colour by", tag("select", [tag("option", word, value=value) for value, word in heats],
+                                           id="heat"))
+    scale = tag("span", id="heat-scale", class_="scale")
+    keys = "Arrow keys follow the edges, + and - zoom, 0 shows the whole graph, Escape selects nothing."
+    canvas = tag("canvas", id="graph-canvas", tabindex="0", role="application", aria_label=f"Graph of "
+                 f"{counted(len(profile.operators), 'operator')}. {keys}", aria_describedby="said")
+    zoom = tag("div", [tag("button", sign, id=f"zoom-{name}", type="button", aria_label=word, title=word)
+                       for sign, name, word in (("+", "in", "zoom in"), ("-", "out", "zoom out"),
+                                                ("⤢", "whole", "show the whole graph"))], class_="zoom")
+    hint = tag("p", "Drag to move · click, then scroll · Ctrl + scroll to zoom · arrow keys follow the edges",
+               class_="hint")
+    board = tag("div", canvas, tag("canvas", id="graph-overview", class_="overview", aria_hidden="true"), zoom, hint,
+                class_="board")
+    details = tag("aside", tag("h3", "Nothing selected"), tag("p", "The hottest operator stands in the middle of the "
+                  "graph. Select one to see what it costs and why.", class_="sub"), id="details", class_="details",
+                  tabindex="0", aria_label="Selected operator")
+    return [tag("div", chosen, scale, class_="tools"), tag("div", board, details, class_="explore"),
+            tag("div", id="said", class_="quiet", aria_live="polite")]
+
+
+def _table(profile: ProfileResult) -> Html:
+    fields = [tag("input", type="search", id="search", placeholder="search operators, nodes, types, source nodes",
+                  aria_label="search"),
+              *(tag("select", id=name, aria_label=label) for name, label in (
+                  ("by-place", "place"), ("by-part", "partition"), ("by-kind", "operator"))),
+              tag("output", id="shown")]
+    has_sources = bool(profile.mapping.nodes)
+    tabs = tag("div", _tab("operators", "Operators", first=True), _tab("sources", "Source nodes", first=False),
+               class_="tabs", role="tablist", aria_label="rows") if has_sources else None
+    grids = [tag("div", id="operators-grid", class_="grid"),
+             tag("div", id="sources-grid", class_="grid", hidden="") if has_sources else None]
+    note = tag("noscript", tag("p", "The graph and the table need scripts; the data is in this file as JSON."))
+    return Html(tag("div", tabs, fields, class_="tools") + tag("div", grids) + note)
+
+
+def _tab(name: str, label: str, *, first: bool) -> Html:
+    return tag("button", label, type="button", role="tab", id=f"tab-{name}", aria_controls=f"{name}-grid",
+               aria_selected="true" if first else "false", tabindex="0" if first else "-1")
