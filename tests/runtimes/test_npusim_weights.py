@@ -50,12 +50,13 @@ def test_a_stream_of_more_than_is_expected_is_refused() -> None:
         decode_weights(stream, 148)
 
 
-def test_changed_and_cut_streams_end_in_an_error_or_in_weights() -> None:
+@pytest.mark.parametrize("count", [600, pytest.param(20_000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+def test_changed_and_cut_streams_end_in_an_error_or_in_weights(count: int) -> None:
     random = np.random.default_rng(0)
     weights = bell(random, 4000).astype(int).tolist()
     stream = bytes(mlw_codec.encode(weights))
     refused = []
-    for number in range(600):
+    for number in range(count):
         changed = bytearray(stream[:int(random.integers(1, len(stream)))] if number % 3 == 0 else stream)
         for at in random.integers(0, len(changed), 3):
             changed[at] ^= 1 << int(random.integers(0, 8))
