@@ -24,6 +24,7 @@ from vitrify.results import VerifyResult
 if TYPE_CHECKING:
     from vitrify.ir import Interface
     from vitrify.pipeline.compiling.verifying import Verified
+    from vitrify.runtimes.litert.runtime import Kernels
     from vitrify.verify.compare import Verification
 
 NPUSIM = "npusim"
@@ -39,7 +40,12 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
     Raises:
         VitrifyError: a model cannot be run, the models do not belong together, or there is no data.
     """
+    from vitrify.pipeline.verify_tensors import with_kernels
+    from vitrify.verify.recorded import is_recorded
+
     meter, shown = Meter(), reporter or Silent()
+    chosen = [with_kernels(model) for model in models]
+    models, kernels = [model for model, _ in chosen], [named for _, named in chosen]
     if len(models) < 2:
         raise UsageError.of("call.models", f"{len(models)} model given, a comparison needs two or more",
                             help="vitrify verify model.onnx model_int8.tflite --data FOLDER")
@@ -47,17 +53,24 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
         existing(model)
     if on not in (None, NPUSIM):
         raise UsageError.of("verify.on", f"nothing here is called '{on}'", help=f"--on {NPUSIM}, or leave it out")
-    compiled = [model for model in models if runs_on_npusim(model)]
+    recorded = [model for model in models if is_recorded(model)]
+    compiled = [model for model in models if model not in recorded and runs_on_npusim(model)]
     if on is not None and not compiled:
         raise UsageError.of("verify.on", f"no form is compiled for an NPU that {NPUSIM} runs",
                             help="vitrify verify model_int8.tflite model_int8_vela.tflite")
     if len(models) - len(compiled) == 1 and compiled == list(models[1:]) and is_tflite(models[0]) and not data.given:
         return _exactly(models, shown, meter)
+    if recorded:
+        from vitrify.pipeline.verify_recorded import verify_recorded
+
+        return verify_recorded(models, kernels, data, conversion, shown, meter)
     data.require("comparison")
     with ExitStack() as stack:
         forms = [stack.enter_context(exchanged(model, conversion, shown)) for model in models]
-        files, names = [file for file, _ in forms], distinct([model.name for model in models])
-        result = _verify(files, names, data, conversion, shown, meter, [f for _, told in forms for f in told])
+        files = [file for file, _ in forms]
+        names = distinct([f"{model.name}@{named}" if named else model.name
+                          for model, named in zip(models, kernels, strict=True)])
+        result = _verify(files, names, kernels, data, conversion, shown, meter, [f for _, told in forms for f in told])
         if operators:
             from vitrify.pipeline.quantizing.analysis import analyze_files
 
@@ -67,8 +80,10 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
     return result
 
 
-def _verify(models: Sequence[Path], names: Sequence[str], data: DataOptions, conversion: ConvertOptions,
-            shown: Reporter, meter: Meter, told: Sequence[Finding]) -> VerifyResult:
+def _verify(models: Sequence[Path], names: Sequence[str], kernels: Sequence[Kernels | None], data: DataOptions,
+            conversion: ConvertOptions, shown: Reporter, meter: Meter, told: Sequence[Finding]) -> VerifyResult:
+    from vitrify.pipeline.verify_tensors import SAMPLES, Form, locate_forms, tell
+
     for model in models:
         if not runs_on_npusim(model):
             refuse_compiled(model)
@@ -79,16 +94,24 @@ def _verify(models: Sequence[Path], names: Sequence[str], data: DataOptions, con
         note.text = f"{len(interface.inputs)} inputs, {len(interface.outputs)} outputs"
     with step(shown, "verify") as note:
         left: list[Finding] = []
-        found = compare_files(models, interface, data, conversion, shown.advance, names=names, left=left)
+        found = compare_files(models, interface, data, conversion, shown.advance, names=names, left=left,
+                              kernels=kernels)
         note.text = summary(found)
     exact = _compiled_forms(models, shown)
     found.stages += [one.row for one in exact if one.row is not None]
     found.findings += [finding for one in exact for finding in one.findings]
     found.first_divergence = found.first_divergence or next(
         (one.first_divergence for one in exact if one.first_divergence), None)
+    located, closer = locate_forms([Form(*one) for one in zip(names, models, kernels, strict=True)],
+                                   data.open(interface, SAMPLES, purpose="comparison").walk(skipped=[]),
+                                   conversion.sizes, conversion.values, shown)
+    fault, faults = tell(located)
+    found.findings += softened(faults) if data.random else faults
+    found.first_divergence = fault or found.first_divergence
     return VerifyResult(
         ok=found.ok and all(f.severity is not Severity.ERROR for f in found.findings), stages=found.stages,
-        findings=[*told, *as_stored, *data.findings(interface), *found.findings,
+        tensors=[row for one in located for row in one.rows],
+        findings=[*told, *closer, *as_stored, *data.findings(interface), *found.findings,
                   *(structs.replace(finding, severity=Severity.WARNING) for finding in left)],
         first_divergence=found.first_divergence, samples=found.samples, seconds=meter.seconds)
 

@@ -50,6 +50,7 @@ from vitrify.results.rows import (
 from vitrify.results.streams import StreamRow
 from vitrify.results.sweeping import CellRow, CliffRow
 from vitrify.results.tasks import FoundRow, StageScore, TaskFacts
+from vitrify.results.tracing import TracedRow
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -230,9 +231,11 @@ class SweepResult(Result):
 
 
 class VerifyResult(Result):
-    """Stage by stage, tensor by tensor: how far the models agree."""
+    """Stage by stage, tensor by tensor: how far the models agree. ``tensors``: every tensor that both have, with its
+    error when the form runs as a whole and when its operators are given the right inputs."""
 
     stages: list[ComparisonRow] = []
+    tensors: list[TracedRow] = []
     first_divergence: str | None = None
     samples: int = 0
     seconds: float = 0.0

@@ -1,0 +1,318 @@
+"""A form in LiteRT against the reference: accumulated, and operator by operator on the reference's own values.
+
+A layout that fits by its shape alone may hide a fault: of a transposed tensor, the transposition that undoes it agrees
+best. What reads the tensor decides: it was made for the layout that is meant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vitrify.core.files import temporary_folder
+from vitrify.data.binding import identity_interface, to_file_inputs
+from vitrify.ir import Graph, Model, Tensor
+from vitrify.results.tracing import FigureOfTensor, TracedRow
+from vitrify.runtimes import Runtime
+from vitrify.runtimes.litert import LiteRT
+from vitrify.runtimes.litert.runtime import Kernels
+from vitrify.verify.locating.noise import (
+    EQUAL,
+    EXCESS,
+    FAULT,
+    ROUNDING,
+    Own,
+    shaken_model,
+    shaken_value,
+)
+from vitrify.verify.locating.pairing import Pair, choose_layouts, find_segments, fix_outputs, pair_tensors
+from vitrify.verify.metrics import Sums, cosine, finite, sqnr_db
+from vitrify.verify.operators.aligning import Aligned
+from vitrify.verify.operators.analysis import _is_rescaled
+from vitrify.verify.operators.forcing import Forced, rounded, taken_apart
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+TURNS = 6
+"""How often layouts that are in doubt are tried otherwise."""
+_CARRIED, UNKNOWN = "carried", "unknown"
+_NEARER_DB, _SOME_DB = 3.0, 6.0
+_CLIP_GROWS = 10.0
+"""Times the share of an input that is cut off which may be lost of a result because of it."""
+
+
+@dataclass
+class Located:
+    """The rows of one stage in running order, and the first tensor that is wrong by itself."""
+
+    stage: str
+    rows: list[TracedRow] = field(default_factory=list)
+
+    @property
+    def fault(self) -> TracedRow | None:
+        """The first tensor whose own error no rounding explains."""
+        return next((row for row in self.rows if row.verdict == FAULT), None)
+
+    @property
+    def excess(self) -> TracedRow | None:
+        """The first tensor with more noise than rounding explains."""
+        return next((row for row in self.rows if row.verdict == EXCESS), None)
+
+
+def locate(stage: str, reference: Runtime, source: Graph | None, path: Path, samples: Sequence[Mapping[str, Array]],
+           kernels: Kernels | None = None) -> Located:
+    """Compare a TFLite file with the reference, tensor by tensor.
+
+    Args:
+        stage: what the rows call the file.
+        reference: the opened reference, whose inner tensors can be traced.
+        source: the reference's graph where it is a TFLite file.
+        path: the file.
+        samples: by the reference's names of inputs.
+        kernels: those that run the file; None: LiteRT's optimized ones.
+    Raises:
+        VitrifyError: LiteRT does not run the file, or the file's operators one by one.
+    """
+    from vitrify import tflite
+
+    model = tflite.read(path)
+    work = _Locating(stage, reference, source, model)
+    with LiteRT(path, kernels=kernels or "optimized", traced_by="optimized" if kernels == "xnnpack" else None,
+                interface=model.interface or identity_interface(model)) as candidate:
+        return work.run(candidate, samples, kernels or "optimized")
+
+
+@dataclass
+class _Seen:
+    """The values of one sample: the reference's by name, the candidate's by tensor as real numbers."""
+
+    inputs: list[Array]
+    reference: dict[str, Array]
+    candidate: dict[str, Array]
+    raw: dict[str, Array]
+
+
+class _Locating:
+    def __init__(self, stage: str, reference: Runtime, source: Graph | None, model: Model) -> None:
+        self.stage, self.reference, self.source, self.model = stage, reference, source, model
+        self.pairs = pair_tensors(reference.tensors, model.main, source)
+
+    def run(self, candidate: LiteRT, samples: Sequence[Mapping[str, Array]], kernels: Kernels) -> Located:
+        known = set(candidate.tensors)
+        self.pairs = [pair for pair in self.pairs if pair.tensor.name in known]
+        seen = [self._look(candidate, sample) for sample in samples]
+        self.pairs = choose_layouts(self.pairs, seen[0].reference, seen[0].candidate,
+                                    same_format=self.source is not None)
+        fix_outputs(self.pairs, self.model)
+        self._leave_misnamed(seen)
+        find_segments(self.pairs, self.model.main)
+        if not self.pairs:
+            return Located(self.stage)
+        with temporary_folder() as folder:
+            own = self._settled(seen, folder, kernels)
+            for _ in range(TURNS):
+                if not self._leave_others(seen, own):
+                    break
+                own = self._own(seen, folder, kernels)
+        return Located(self.stage, self._rows(seen, own))
+
+    def _look(self, candidate: LiteRT, sample: Mapping[str, Array]) -> _Seen:
+        values = self.reference.trace(sample, list(dict.fromkeys(pair.reference for pair in self.pairs)))
+        given = _by_position(sample, self.reference, candidate)
+        traced = candidate.trace(given, list(dict.fromkeys(pair.tensor.name for pair in self.pairs)))
+        return _Seen(to_file_inputs(candidate.interface, given, candidate._details.inputs),
+                     {name: np.asarray(one.value) for name, one in values.items()},
+                     {name: np.asarray(one.value) for name, one in traced.items()},
+                     {name: np.asarray(one.raw) for name, one in traced.items()})
+
+    def _leave_misnamed(self, seen: Sequence[_Seen]) -> None:
+        """Leave out tensors that only share a name: they differ while all that is computed from them agrees, or are
+        the reference's times a number for each channel."""
+        from vitrify.verify.alignment import downstream
+
+        first = seen[0]
+        reach = downstream(self.model.main, [pair.tensor for pair in self.pairs])
+        good, bad = 0, 0
+        for number, pair in enumerate(self.pairs):
+            left, right = pair.layout.apply(first.reference[pair.reference]), first.candidate[pair.tensor.name]
+            exact = pair.tensor.quantization is None
+            value = sqnr_db(left, right)
+            good |= (value > (60.0 if exact else 15.0)) << number
+            low = value < 40.0 if exact else value < 3.0 and cosine(left, right) < 0.5
+            bad |= (low or (pair.tensor.dtype.is_float is False and _is_rescaled(left, right))) << number
+        self.pairs = [pair for number, pair in enumerate(self.pairs)
+                      if not (bad >> number & 1 and reach[id(pair.tensor)] & good & ~(1 << number)
+                              and not _ends_wrong(reach[id(pair.tensor)], number, good, len(self.pairs)))]
+
+    def _leave_others(self, seen: Sequence[_Seen], own: Mapping[Tensor, Own]) -> bool:
+        """Leave out tensors that are made otherwise on purpose, as where a factor moved from a query to a key: what
+        reads them is nearer to the reference when it reads them than when it reads the reference's own."""
+        odd = []
+        for pair in self.pairs:
+            if self._verdict(pair, own) in (EQUAL, ROUNDING):
+                continue
+            rescaled = _is_rescaled(*self._sides(pair, seen[0]))
+            least = sqnr_db(*self._sides(pair, seen[0])) + _NEARER_DB if rescaled else math.inf
+            for reader in self.pairs:
+                if pair.tensor in reader.before:
+                    whole, alone = sqnr_db(*self._sides(reader, seen[0])), own[reader.tensor].sums.sqnr_db
+                    if whole > _SOME_DB and whole > min(alone + (1.0 if rescaled else _NEARER_DB), least):
+                        odd.append(pair)
+                        break
+        self.pairs = [pair for pair in self.pairs if pair not in odd]
+        find_segments(self.pairs, self.model.main)
+        return bool(odd)
+
+    @staticmethod
+    def _sides(pair: Pair, one: _Seen) -> tuple[Array, Array]:
+        return pair.layout.apply(one.reference[pair.reference]), one.candidate[pair.tensor.name]
+
+    def _settled(self, seen: Sequence[_Seen], folder: Path, kernels: Kernels) -> dict[Tensor, Own]:
+        """Run the operators one by one; where layouts are in doubt, decide them by what reads the tensors."""
+        own = self._own(seen, folder, kernels)
+        by_tensor = {pair.tensor: pair for pair in self.pairs}
+        for _ in range(TURNS):
+            wrong = [pair for pair in self.pairs if self._verdict(pair, own) == FAULT]
+            doubted = list({id(p): p for pair in wrong for t in pair.before
+                            if (p := by_tensor.get(t)) is not None and len(p.options) > 1}.values())
+            if not doubted:
+                break
+            before = {id(pair): list(pair.options) for pair in doubted}
+            for pair in doubted:
+                pair.options = [*pair.options[1:], pair.options[0]]
+            tried = self._own(seen, folder, kernels)
+            worse = [pair for pair in doubted if not self._reads_better(pair, own, tried)]
+            for pair in doubted:
+                pair.options = before[id(pair)][:1] if pair in worse else pair.options[:1]
+            own = self._own(seen, folder, kernels) if worse else tried
+        return own
+
+    def _reads_better(self, doubted: Pair, before: Mapping[Tensor, Own], after: Mapping[Tensor, Own]) -> bool:
+        """True when what reads a tensor has a hundredth of the error in the other layout."""
+        readers = [pair for pair in self.pairs if doubted.tensor in pair.before]
+        return any(after[p.tensor].ratio(p.tensor) < 0.01 * before[p.tensor].ratio(p.tensor) for p in readers)
+
+    def _own(self, seen: Sequence[_Seen], folder: Path, kernels: Kernels) -> dict[Tensor, Own]:
+        from vitrify import tflite
+
+        cuts = [(Tensor(f"{number}", pair.tensor.dtype, pair.tensor.shape), pair.tensor)
+                for number, pair in enumerate(self.pairs)]
+        forced = taken_apart(self.model.main, Aligned(cuts=cuts))
+        plain, shaken = folder / "apart.tflite", folder / "shaken.tflite"
+        tflite.write(forced.model, plain)
+        tflite.write(shaken_model(forced.model.main), shaken)
+        found = {pair.tensor: Own() for pair in self.pairs}
+        random = np.random.default_rng(0)
+        interface = identity_interface(forced.model)
+        with LiteRT(plain, kernels=kernels, interface=interface) as apart, \
+                LiteRT(shaken, kernels=kernels, interface=interface) as moved:
+            for one in seen:
+                wanted = [np.ascontiguousarray(pair.layout.apply(one.reference[pair.reference]))
+                          for pair in self.pairs]
+                given = apart.invoke_raw(self._fed(forced, one, wanted, None))
+                other = moved.invoke_raw(self._fed(forced, one, wanted, random))
+                for pair, real, got, jitter in zip(self.pairs, wanted, given, other, strict=True):
+                    found[pair.tensor].add(real, _real(got, pair.tensor), _real(jitter, pair.tensor), pair.tensor)
+        return found
+
+    def _fed(self, forced: Forced, one: _Seen, wanted: Sequence[Array],
+             random: np.random.Generator | None) -> list[Array]:
+        fed = forced.model.main.inputs[forced.own:]
+        values = [wanted[int(name)] for name in forced.inputs]
+        if random is not None:
+            values = [shaken_value(value, tensor, random) for value, tensor in zip(values, fed, strict=True)]
+        return [*one.inputs, *(rounded(value, tensor) for value, tensor in zip(values, fed, strict=True))]
+
+    def _verdict(self, pair: Pair, own: Mapping[Tensor, Own]) -> str:
+        kinds = {node.op.kind for node in pair.between}
+        hybrid = pair.tensor.quantization is None and any(
+            t is not None and t.is_constant and t.dtype.numpy == np.dtype(np.int8)
+            for node in pair.between for t in node.inputs)
+        return own[pair.tensor].verdict(pair.tensor, kinds, len(pair.between), is_hybrid=hybrid)
+
+    def _rows(self, seen: Sequence[_Seen], own: Mapping[Tensor, Own]) -> list[TracedRow]:
+        verdicts = {pair.tensor: self._verdict(pair, own) for pair in self.pairs}
+        clipped = {pair.tensor for pair in self.pairs if own[pair.tensor].is_clipped}
+        harmful = {t for t in clipped if t.is_output or not any(t in pair.before for pair in self.pairs)
+                   or any(t in pair.before and verdicts[pair.tensor] in (FAULT, EXCESS) for pair in self.pairs)}
+        lost = {tensor: one.clipped_power / max(one.signal, 1e-60) for tensor, one in own.items()}
+        return [self._row(pair, seen, own[pair.tensor], verdicts[pair.tensor], harmful, lost) for pair in self.pairs]
+
+    def _row(self, pair: Pair, seen: Sequence[_Seen], own: Own, verdict: str, harmful: set[Tensor],
+             lost: Mapping[Tensor, float]) -> TracedRow:
+        tensor, sums, ends = pair.tensor, Sums(), 0.0
+        step = tensor.quantization.scale.reshape(-1)[:1] if tensor.quantization is not None else None
+        for one in seen:
+            sums.add(pair.layout.apply(one.reference[pair.reference]), one.candidate[tensor.name], step)
+            ends += _at_ends(one.raw[tensor.name])
+        why = ""
+        if tensor in harmful:
+            verdict, why = FAULT, f"{100 * own.clipped_share:.3g} % of the values are beyond what its scale can hold"
+        elif verdict in (FAULT, EXCESS) and own.share < _CLIP_GROWS * max(
+                (lost[t] for t in pair.before if t in lost), default=0.0):
+            verdict, why = _CARRIED, "an input is cut off"
+        elif own.sums.not_finite > own.sums.not_finite_in_both:
+            why = f"{own.sums.not_finite - own.sums.not_finite_in_both} values are not finite on one side only"
+        node = tensor.producer
+        channels = own.worst_channels(tensor)[:16] if verdict in (FAULT, EXCESS) and not why else []
+        if channels and len(channels) < own.error.size:
+            why = f"channel{'s' if len(channels) > 1 else ''} {', '.join(map(str, channels[:6]))} of {own.error.size}"
+        return TracedRow(
+            stage=self.stage, tensor=pair.reference, candidate=tensor.name if tensor.name != pair.reference else "",
+            operator=node.op.kind if node is not None else "", node=_node(tensor), matched=pair.matched,
+            layout=str(pair.layout) if pair.layout.perm or pair.layout.shape else "", accumulated=figures(sums),
+            own=figures(own.sums), expected_db=finite(own.expected_db(tensor)), verdict=verdict, why=why,
+            saturated=ends / len(seen) if tensor.quantization is not None else None, clipped=own.clipped_share,
+            not_finite=max(sums.not_finite - sums.not_finite_in_both, own.sums.not_finite
+                           - own.sums.not_finite_in_both), channels=channels)
+
+
+def figures(sums: Sums) -> FigureOfTensor:
+    """Return what is told of the sums."""
+    return FigureOfTensor(sqnr_db=finite(sums.sqnr_db), cosine=sums.cosine, largest_error=sums.largest_error,
+                          max_lsb=sums.max_lsb, equal=sums.equal)
+
+
+def _ends_wrong(reach: int, number: int, good: int, count: int) -> bool:
+    """True when the last of what is computed from a pair is wrong too."""
+    after = reach & ~((1 << number + 1) - 1) & ((1 << count) - 1)
+    return after != 0 and not good >> (after.bit_length() - 1) & 1
+
+
+def _by_position(sample: Mapping[str, Array], reference: Runtime, candidate: LiteRT) -> dict[str, Array]:
+    from vitrify.verify.alignment import layouts, match
+
+    names = match(reference.interface.inputs, candidate.interface.inputs,
+                  {**candidate.aliases, **{name: tensor for tensor, name in reference.aliases.items()}}, "inputs")
+    shapes = {binding.name: binding.shape for binding in candidate.interface.inputs}
+    found = {}
+    for name, to in names.items():
+        fitting = layouts(sample[name].shape, shapes[to])
+        found[to] = fitting[0].apply(sample[name]) if fitting else sample[name]
+    return found
+
+
+def _node(tensor: Tensor) -> str:
+    node = tensor.producer
+    if node is None:
+        return ""
+    return node.origin.sources[-1].name if node.origin.sources else node.name
+
+
+def _real(value: Array, tensor: Tensor) -> Array:
+    return value if tensor.quantization is None or value.dtype.kind == "f" else tensor.quantization.dequantize(value)
+
+
+def _at_ends(raw: Array) -> float:
+    if raw.dtype.kind not in "iu" or raw.dtype.itemsize > 2 or not raw.size:
+        return 0.0
+    info = np.iinfo(raw.dtype)
+    return float(np.mean((raw == info.min) | (raw == info.max)))
+
+
+__all__ = ["EQUAL", "EXCESS", "FAULT", "ROUNDING", "Located", "figures", "locate"]
