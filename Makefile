@@ -6,7 +6,7 @@ BIN := .venv/bin
 # PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
 TORCH ?= yes
 
-.PHONY: demo test test-tf test-all lint types docs bench bench-latency bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu zoo-neutron zoo-search zoo-sim sim-conformance fuzz lock clean
+.PHONY: demo test test-browser test-tf test-all lint types docs bench bench-latency bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu zoo-neutron zoo-search zoo-sim sim-conformance fuzz lock clean
 
 .venv/core: requirements/core.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
@@ -27,6 +27,9 @@ demo: .venv/core          ## a real model to a verified INT8 model for the i.MX 
 
 test: .venv/dev           ## the default suite
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not slow"
+
+test-browser: .venv/dev   ## the pages in Chromium; skipped, with the reason, where there is none
+	$(BIN)/pytest -q -m browser tests/report
 
 test-all: .venv/dev       ## everything, the long tests too
 	$(BIN)/pytest -q -n 2 --dist worksteal

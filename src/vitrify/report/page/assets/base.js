@@ -24,12 +24,12 @@ function milliseconds(value) {
 
 function scaled(value, steps, digits = 3) {
   if (value === null || value === undefined) return "";
-  for (const [unit, step] of steps) if (value >= step) return Number((value / step).toPrecision(digits)) + unit;
-  return String(value);
+  const [unit, step] = steps.find((one) => value >= one[1]) || steps[steps.length - 1];
+  return Number((value / step).toPrecision(digits)) + unit;
 }
 
-const bytesText = (value) => scaled(value, [[" GB", 1e9], [" MB", 1e6], [" kB", 1e3], [" B", 0]]);
-const countText = (value) => scaled(value, [[" G", 1e9], [" M", 1e6], [" k", 1e3], ["", 0]]);
+const bytesText = (value) => scaled(value, [[" GB", 1e9], [" MB", 1e6], [" kB", 1e3], [" B", 1]]);
+const countText = (value) => scaled(value, [[" G", 1e9], [" M", 1e6], [" k", 1e3], ["", 1]]);
 const share = (value) => (value === null || value === undefined ? "" : (100 * value).toFixed(value < 0.1 ? 1 : 0) + " %");
 const boundClass = (bound) => (bound === "near memory" ? "near" : bound || "other");
 

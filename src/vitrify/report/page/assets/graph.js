@@ -200,14 +200,14 @@ function graphOn(canvas, overview, layout) {
   }
 
   const cut = new Map();
-  function fitted(text, width, font) {
-    const key = font + text;
+  function fitted(text, width, tail) {
+    const key = (tail ? "<" : ">") + text;
     if (!cut.has(key)) {
-      context.font = font;
-      let shown = text.slice(0, 60);
+      let shown = tail ? text.slice(-60) : text.slice(0, 60);
       if (context.measureText(shown).width > width) {
-        while (shown.length > 1 && context.measureText(`…${shown}`).width > width) shown = shown.slice(1);
-        shown = `…${shown}`;
+        const wider = () => context.measureText(`…${shown}`).width > width;
+        while (shown.length > 1 && wider()) shown = tail ? shown.slice(1) : shown.slice(0, -1);
+        shown = tail ? `…${shown}` : `${shown}…`;
       }
       cut.set(key, shown);
     }
@@ -220,7 +220,7 @@ function graphOn(canvas, overview, layout) {
     context.fillRect(x[number], y[number] + 6, 4, TALL - 12);
     context.fillStyle = ink;
     context.font = "600 13px system-ui, sans-serif";
-    context.fillText(fitted(row.operator, 92, context.font), x[number] + 12, y[number] + 17);
+    context.fillText(fitted(row.operator, row.time_ms ? 100 : WIDE - 24, false), x[number] + 12, y[number] + 17);
     if (row.time_ms) {
       context.textAlign = "right";
       context.font = "12px system-ui, sans-serif";
@@ -230,7 +230,7 @@ function graphOn(canvas, overview, layout) {
     if (view.scale > 0.5) {
       context.globalAlpha = 0.75;
       context.font = "11px system-ui, sans-serif";
-      context.fillText(fitted(row.node.slice(-40), WIDE - 22, context.font), x[number] + 12, y[number] + 33);
+      context.fillText(fitted(row.node, WIDE - 22, true), x[number] + 12, y[number] + 33);
       context.globalAlpha = 1;
     }
   }
@@ -412,5 +412,8 @@ if (profile && data.graph && $("graph-canvas") && rows.length) {
   $("zoom-in").addEventListener("click", () => graph.zoom(1.25));
   $("zoom-out").addEventListener("click", () => graph.zoom(0.8));
   $("zoom-whole").addEventListener("click", graph.whole);
+  const known = { error: errors.known, bound: rows.some((row) => row.bound), time: rows.some((row) => row.time_ms) };
+  for (const option of [...$("heat").options]) if (known[option.value] === false) option.remove();
+  graph.colour($("heat").value);
   $("heat").addEventListener("input", (event) => graph.colour(event.target.value));
 }

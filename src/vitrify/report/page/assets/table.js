@@ -142,7 +142,7 @@ function gridOf(box, name, source, columns, operatorsOf) {
       if (event.key === "Enter" && $("graph-canvas")) $("graph-canvas").focus();
     }
   });
-  selection.listeners.push((numbers, from) => {
+  function mark(numbers, from) {
     const wanted = new Set(numbers);
     chosen.clear();
     let best = -1;
@@ -158,7 +158,8 @@ function gridOf(box, name, source, columns, operatorsOf) {
       reach(best);
     }
     if (!box.hidden) draw();
-  });
+  }
+  selection.listeners.push(mark);
   window.addEventListener("beforeprint", () => { everything = true; draw(); });
   window.addEventListener("afterprint", () => { everything = false; draw(); });
 
@@ -168,7 +169,7 @@ function gridOf(box, name, source, columns, operatorsOf) {
       arrange();
       return shown.length;
     },
-    draw,
+    reveal: () => mark(selection.chosen),
     count: source.length,
   };
 }
@@ -181,19 +182,19 @@ function operatorColumns() {
   const before = earlierTimes();
   const some = (key) => rows.some((row) => row[key]);
   return [
-    { title: "#", width: "48px", value: (row) => row.index },
+    { title: "#", width: "62px", value: (row) => row.index },
     { title: "Operator", width: "150px", text: true, value: (row) => row.operator },
     { title: "Node", width: "auto", text: true, value: (row) => row.node },
     { title: `ms ${basis}`, width: "136px", value: (row) => row.time_ms, show: (row) => milliseconds(row.time_ms), bar: true, first: true },
     before && { title: `ms ${before.title}`, width: "104px", value: (row) => before.of(row), show: (row) => milliseconds(before.of(row)), says: before.says },
-    { title: "Share", width: "70px", value: (row) => row.share, show: (row) => share(row.share) },
+    { title: "Share", width: "66px", value: (row) => row.share, show: (row) => share(row.share) },
     { title: "Bytes", width: "92px", value: (row) => row.bytes, show: (row) => bytesText(row.bytes), bar: true, says: "what it reads and writes, weights included" },
     { title: "MACs", width: "86px", value: (row) => row.macs || null, show: (row) => (row.macs ? countText(row.macs) : ""), bar: true },
     errors.known && { title: "SQNR", width: "76px", value: (row) => errors.of(row.number), show: (row) => errors.text(row.number), says: "of its output, integers against float" },
-    { title: "Type", width: "150px", text: true, value: (row) => row.dtype + (row.shape.length ? `[${row.shape.join(",")}]` : "") },
+    { title: "Type", width: "144px", text: true, value: (row) => row.dtype + (row.shape.length ? `[${row.shape.join(",")}]` : "") },
     { title: "Place", width: "82px", text: true, value: (row) => row.placement, draw: (row) => chip(row.placement) },
     some("bound") && { title: "Waits for", width: "112px", text: true, value: (row) => row.bound, draw: (row) => bound(row.bound) },
-    { title: "Source nodes", width: "210px", text: true, value: (row) => row.origin.join(", ") },
+    { title: "Source nodes", width: "160px", text: true, value: (row) => row.origin.join(", ") },
   ].filter(Boolean);
 }
 
@@ -213,7 +214,7 @@ function sourceColumns() {
   const form = (row) => row.integer_form || row.float_form;
   const both = profile.mapping.nodes.some((row) => row.float_form && row.integer_form && row.float_form.time_ms !== null);
   return [
-    { title: "#", width: "48px", value: (row) => row.number },
+    { title: "#", width: "62px", value: (row) => row.number },
     { title: "Kind", width: "130px", text: true, value: (row) => row.operator },
     { title: "Source node", width: "auto", text: true, value: (row) => row.name },
     { title: "Became", width: "84px", text: true, value: (row) => row.how },
@@ -282,7 +283,7 @@ if (profile && $("operators-grid")) {
       $(one.getAttribute("aria-controls")).hidden = one !== tab;
     }
     narrow();
-    (tab === tabs[0] ? operators : sources).draw();
+    (tab === tabs[0] ? operators : sources).reveal();
   };
   tabs.forEach((tab, index) => {
     tab.addEventListener("click", () => open(tab));

@@ -27,7 +27,7 @@ def estimated(estimate: Estimate | None) -> Html | None:
     low, high, value = estimate.low_ms, estimate.high_ms, estimate.latency_ms
     if low is None or high is None or not high:
         return card("Latency", latency_text(value), f"by {estimate.source}", "estimate")
-    span = f"{low:.3g} to {high:.3g} ms"
+    span = f"{latency_text(low)} to {latency_text(high)}"
     picture = tag("div", tag("i", style=f"left:{low / high:.1%};right:0"), tag("em", style=f"left:{value / high:.1%}"),
                   class_="range", role="img", aria_label=span)
     return card("Latency", latency_text(value), f"{span}, by {estimate.source}", "estimate", picture)

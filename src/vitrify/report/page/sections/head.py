@@ -40,8 +40,9 @@ def of_profile(result: ProfileResult) -> Html:
     style, word = ("bad", "failed") if not result.ok or failed else ("good", result.basis or "profiled")
     latency = cards.measured(result.measurement) if result.basis == "measured" else cards.estimated(result.estimate)
     shown = (latency, cards.coverage(result.coverage), cards.memory(result), cards.model_size(result))
-    return _top(title_of(result), f"{result.model} · {result.kind}, {result.form} · {result.source}", style, word,
-                sentence(result), shown)
+    form = ", ".join(filter(None, (result.kind, result.form)))
+    origin = " · ".join(filter(None, (result.model, form, result.source)))
+    return _top(title_of(result), origin, style, word, sentence(result), shown)
 
 
 def _top(title: str, origin: str, style: str, word: str, verdict: str, shown: Sequence[Html | None]) -> Html:
@@ -72,7 +73,7 @@ def _interval(result: ProfileResult) -> str:
     row = result.estimate
     if result.basis == "measured" or row is None or row.low_ms is None or row.high_ms is None:
         return ""
-    return f" between {row.low_ms:.3g} and {row.high_ms:.3g} ms"
+    return f" between {cards.latency_text(row.low_ms)} and {cards.latency_text(row.high_ms)}"
 
 
 def _slowest(result: ProfileResult) -> list[str]:
