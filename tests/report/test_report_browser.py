@@ -24,9 +24,9 @@ SELECTED = "#operators-grid tr[aria-selected=true]"
 def chain() -> ProfileResult:
     """Return a profile of a chain with one branch, whose times go up and down; its fifth node is the slowest."""
     rows = [EstimatedRow(index=n, node=f"node_{n}", operator=("CONV_2D", "ADD", "MUL")[n % 3], partition=n // 50,
-                         placement="cpu" if n % 50 == 7 else "npu",
-                         time_ms=9.0 if n == 5 else 1 + n % 7, share=0.001, bytes=1000 + n,
-                         macs=n * 1000, dtype="int8", shape=[1, n], origin=[f"source_{n}"], after=[n - 1] if n else [], bound="memory" if n % 2 else "compute")
+                         placement="cpu" if n % 50 == 7 else "npu", time_ms=9.0 if n == 5 else 1 + n % 7, share=0.001,
+                         bytes=1000 + n, macs=n * 1000, dtype="int8", shape=[1, n], origin=[f"source_{n}"],
+                         after=[n - 1] if n else [], bound="memory" if n % 2 else "compute")
             for n in range(COUNT)]
     rows[10].after = [5, 9]
     lives = [LifeRow(tensor=f"t{n}", bytes=100, first=n, last=min(n + 2, COUNT - 1), offset=100 * (n % 3))
