@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
-from report_example import HOSTILE, example, example_folder
+from report_example import HOSTILE, example, example_folder, profiled
 
 from vitrify.report.page.charts import MOST_BARS, Bar, bars
-from vitrify.report.page.html import FOLDER, fill, render_report, write_report
+from vitrify.report.page.html import FOLDER, fill, render_profile, render_report, write_report
 from vitrify.report.page.markup import Html, table, tag
-from vitrify.results import RunRecord
+from vitrify.results import ProfileResult, RunRecord
 
 NEVER_CLOSED = ("br", "img", "input", "meta")
 OF_PROFILE = ["advice", "times", "operators", "roofline", "memory", "arena", "mapping"]
@@ -78,6 +82,47 @@ def test_hostile_names_stay_text(text: str) -> None:
     assert sum(part.count(HOSTILE) for part in page.text) > 20
     assert [name for name, a in page.elements if name == "img"].count("img") == 4
     assert len([name for name, _ in page.elements if name == "main"]) == 1
+
+
+def embedded(text: str) -> bytes:
+    """Return the data in a page, as its script reads it."""
+    return text.split('id="data">')[1].split("</script>")[0].encode()
+
+
+def test_the_data_is_there_once_and_whole(tmp_path: Path) -> None:
+    profile = profiled()
+    page = render_profile(profile)
+    assert msgspec.convert(json.loads(embedded(page))["profile"], ProfileResult) == profile
+    record = example()
+    held = json.loads(embedded(render_report(record, example_folder(tmp_path))))
+    assert msgspec.convert(held["run"], RunRecord) == record
+    assert sorted(held) == ["graph", "run"]
+
+
+def test_only_the_page_s_own_script_may_run(text: str) -> None:
+    script = text.rsplit("<script>", 1)[1].split("</script>", 1)[0]
+    assert f"script-src 'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in text
+    assert "unsafe-inline" not in text.split("script-src", 1)[1].split('"', 1)[0]
+
+
+def test_endless_names_are_not_repeated_in_pictures() -> None:
+    name = "x" * 100_000
+    page = render_profile(profiled(name))
+    pictures = re.findall(r"<svg.*?</svg>", page)
+    assert len(pictures) > 4
+    assert max(map(len, pictures)) < 20_000
+    assert len(page) < 100 * len(name)
+
+
+def test_an_empty_profile_makes_a_page() -> None:
+    page = Page(render_profile(ProfileResult()))
+    assert [a["id"] for name, a in page.elements if name == "h2"] == ["method"]
+    assert page.open == []
+
+
+def test_a_profile_has_its_sections() -> None:
+    page = Page(render_profile(profiled()))
+    assert [a["id"] for name, a in page.elements if name == "h2"] == ["comparison", *OF_PROFILE, "placement", "method"]
 
 
 def test_what_the_reader_must_see(text: str) -> None:

@@ -8,6 +8,9 @@ from html import escape
 Child = object
 """A piece of content: ``Html`` as it is, None as nothing, a list piece by piece, anything else as escaped text."""
 
+LONG_NAME = 200
+"""Names are cut to this length where a picture says them: hostile files have names of megabytes."""
+
 LONG_TABLE = 24
 """Rows beyond this scroll in a box of their own."""
 
@@ -38,6 +41,11 @@ def tag(name: str, *children: Child, **attributes: object) -> Html:
     if name in VOID and not children:
         return Html(f"<{name}{shown}/>" if name in VOID[4:] else f"<{name}{shown}>")
     return Html(f"<{name}{shown}>{render(list(children))}</{name}>")
+
+
+def brief(name: str) -> str:
+    """Return a name, or its ends where it is endless."""
+    return name if len(name) <= LONG_NAME else f"{name[:LONG_NAME // 2]} … {name[-LONG_NAME // 2:]}"
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[Child]], **attributes: object) -> Html:

@@ -1,7 +1,7 @@
 // The graph on a canvas, in the places that were computed with the page: moved, zoomed, coloured by what is asked.
 const RAMPS = {
   light: [[238, 242, 246], [253, 224, 150], [247, 152, 72], [208, 62, 48], [122, 16, 60]],
-  dark: [[36, 45, 55], [104, 46, 74], [190, 62, 62], [240, 136, 62], [252, 222, 140]],
+  dark: [[50, 61, 74], [112, 52, 80], [190, 62, 62], [240, 136, 62], [252, 222, 140]],
 };
 const LEVELS = 48;
 
@@ -135,6 +135,7 @@ function graphOn(canvas, overview, layout) {
   }
 
   function draw() {
+    if (map) return drawMap();
     const { scale, ratio } = view;
     const bottom = view.y + view.height / scale;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -256,11 +257,13 @@ function graphOn(canvas, overview, layout) {
     for (const number of chosen) brush.fillRect(0, Math.max(0, (y[number] - bounds.top) * down - 1), wide, 3);
     brush.strokeStyle = inks.ink;
     brush.lineWidth = 2;
+    if (map) return;
     const top = (view.y - bounds.top) * down, height = Math.max(6, (view.height / view.scale) * down);
     brush.strokeRect(1, Math.max(1, top), wide - 2, Math.min(height, tall - Math.max(1, top) - 1));
   }
 
   function settle() {
+    map = null;
     const wide = view.width / view.scale, tall = view.height / view.scale;
     const lowX = bounds.left - wide * 0.7, highX = bounds.right - wide * 0.3, lowY = bounds.top - tall * 0.5, highY = bounds.bottom - tall * 0.5;
     view.x = Math.min(Math.max(view.x, lowX), Math.max(lowX, highX));
@@ -283,11 +286,64 @@ function graphOn(canvas, overview, layout) {
     settle();
   }
 
+  // All of it at once: a graph is far taller than wide, so it is cut into columns, read from left to right.
+  let map = null;
   function whole() {
-    view.scale = Math.min(1, (view.width - 60) / (bounds.right - bounds.left), view.height / (bounds.bottom - bounds.top));
-    view.x = (bounds.left + bounds.right) / 2 - view.width / view.scale / 2;
-    view.y = bounds.top;
-    settle();
+    const wide = bounds.right - bounds.left, tall = layers.length * DOWN;
+    let best = { scale: 0 };
+    for (let columns = 1; columns <= 40; columns++) {
+      const per = Math.ceil(layers.length / columns);
+      const scale = Math.min(1, (view.width - 76) / (columns * wide), (view.height - 24) / Math.max(DOWN, per * DOWN));
+      if (scale > best.scale * 1.02) best = { scale, columns, per };
+      if (tall / columns < view.height) break;
+    }
+    map = { ...best, step: (view.width - 60) / best.columns, left: 48 + Math.max(0, ((view.width - 60) / best.columns - wide * best.scale) / 2) };
+    ask();
+  }
+
+  function onMap(number) {
+    const column = Math.floor(layout.layer[number] / map.per);
+    return [map.left + column * map.step + (x[number] - bounds.left) * map.scale, 12 + (y[number] - column * map.per * DOWN) * map.scale];
+  }
+
+  function drawMap() {
+    const { ratio } = view, wide = Math.max(2, WIDE * map.scale), tall = Math.max(1.5, TALL * map.scale);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.fillStyle = inks.raised;
+    context.fillRect(0, 0, view.width, view.height);
+    const path = new Path2D(), wrapped = (number) => Math.floor(layout.layer[number] / map.per);
+    rows.forEach((row, to) => row.after.forEach((from) => {
+      if (wrapped(from) !== wrapped(to)) return;
+      const [ax, ay] = onMap(from), [bx, by] = onMap(to);
+      path.moveTo(ax + wide / 2, ay + tall);
+      path.lineTo(bx + wide / 2, by);
+    }));
+    context.strokeStyle = inks.line;
+    context.lineWidth = 1;
+    context.stroke(path);
+    const order = HEATS[heat] ? [...rows.keys()].sort((a, b) => level[a] - level[b]) : rows.keys();
+    for (const number of order) {
+      const [px, py] = onMap(number);
+      context.fillStyle = fillOf(number);
+      context.fillRect(px, py, wide, tall);
+    }
+    context.strokeStyle = inks.accent;
+    context.lineWidth = 2;
+    for (const number of chosen) {
+      const [px, py] = onMap(number);
+      context.strokeRect(px - 2, py - 2, wide + 4, tall + 4);
+    }
+    drawOverview();
+  }
+
+  function nearest(px, py) {
+    let best = -1, least = 14;
+    for (let number = 0; number < count; number++) {
+      const [ax, ay] = onMap(number);
+      const away = Math.hypot(Math.max(ax - px, 0, px - ax - WIDE * map.scale), Math.max(ay - py, 0, py - ay - TALL * map.scale));
+      if (away < least) { least = away; best = number; }
+    }
+    return best;
   }
 
   function start() {
@@ -299,6 +355,7 @@ function graphOn(canvas, overview, layout) {
   }
 
   function at(px, py) {
+    if (map) return nearest(px, py);
     const gx = view.x + px / view.scale, gy = view.y + py / view.scale;
     const layer = Math.floor(gy / DOWN);
     if (layer < 0 || layer >= layers.length || gy - layer * DOWN > TALL) return -1;
@@ -321,7 +378,7 @@ function graphOn(canvas, overview, layout) {
       return;
     }
     if (Math.hypot(px - held.from[0], py - held.from[1]) > 4) { held.moved = true; canvas.classList.add("held"); }
-    if (held.moved) {
+    if (held.moved && !map) {
       view.x -= (px - held.last[0]) / view.scale;
       view.y -= (py - held.last[1]) / view.scale;
       settle();
@@ -357,6 +414,7 @@ function graphOn(canvas, overview, layout) {
     };
     const hottest = (numbers) => numbers.slice().sort((a, b) => Math.abs(middle(a) - middle(first)) - Math.abs(middle(b) - middle(first)));
     const keys = {
+      Enter: () => first >= 0 && centre(first),
       "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: whole,
       Home: () => step([0]), End: () => step([count - 1]),
       ArrowDown: () => (first < 0 ? step([0]) : step(hottest(users[first]))),
@@ -379,7 +437,10 @@ function graphOn(canvas, overview, layout) {
   selection.listeners.push((numbers, from) => {
     chosen = new Set(numbers);
     first = numbers.length ? numbers[0] : -1;
-    if (first >= 0 && from !== canvas) {
+    if (first >= 0 && map && from === canvas) {
+      view.scale = Math.max(view.scale, 0.8);
+      centre(first);
+    } else if (first >= 0 && from !== canvas && !map) {
       if (view.scale < 0.4) view.scale = 0.8;
       centre(first);
     }

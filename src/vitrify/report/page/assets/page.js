@@ -35,6 +35,18 @@ if ($("theme")) {
     theme.changed();
   });
 }
+let kept = null;
+window.addEventListener("beforeprint", () => {
+  kept = document.documentElement.dataset.theme || "";
+  document.documentElement.dataset.theme = "light";
+  theme.changed();
+  if (graph) graph.draw();
+});
+window.addEventListener("afterprint", () => {
+  if (kept) document.documentElement.dataset.theme = kept;
+  else delete document.documentElement.dataset.theme;
+  theme.changed();
+});
 theme.wanted.addEventListener("change", () => theme.changed());
 theme.changed();
 

@@ -192,7 +192,7 @@ function operatorColumns() {
     { title: "MACs", width: "86px", value: (row) => row.macs || null, show: (row) => (row.macs ? countText(row.macs) : ""), bar: true },
     errors.known && { title: "SQNR", width: "76px", value: (row) => errors.of(row.number), show: (row) => errors.text(row.number), says: "of its output, integers against float" },
     { title: "Type", width: "144px", text: true, value: (row) => row.dtype + (row.shape.length ? `[${row.shape.join(",")}]` : "") },
-    { title: "Place", width: "82px", text: true, value: (row) => row.placement, draw: (row) => chip(row.placement) },
+    { title: "Place", width: "98px", text: true, value: (row) => row.placement, draw: (row) => chip(row.placement) },
     some("bound") && { title: "Waits for", width: "112px", text: true, value: (row) => row.bound, draw: (row) => bound(row.bound) },
     { title: "Source nodes", width: "160px", text: true, value: (row) => row.origin.join(", ") },
   ].filter(Boolean);

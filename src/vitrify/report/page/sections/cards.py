@@ -20,6 +20,11 @@ def latency_text(value: float) -> str:
     return f"{value:.3g} ms" if value < 1000 else f"{value / 1000:.3g} s"
 
 
+def span_text(low: float, high: float) -> str:
+    """Return an interval of milliseconds."""
+    return f"{low:.3g} to {high:.3g} ms" if high < 1000 else f"{latency_text(low)} to {latency_text(high)}"
+
+
 def estimated(estimate: Estimate | None) -> Html | None:
     """Return the estimated latency with its interval."""
     if estimate is None or estimate.latency_ms is None:
@@ -27,7 +32,7 @@ def estimated(estimate: Estimate | None) -> Html | None:
     low, high, value = estimate.low_ms, estimate.high_ms, estimate.latency_ms
     if low is None or high is None or not high:
         return card("Latency", latency_text(value), f"by {estimate.source}", "estimate")
-    span = f"{latency_text(low)} to {latency_text(high)}"
+    span = span_text(low, high)
     picture = tag("div", tag("i", style=f"left:{low / high:.1%};right:0"), tag("em", style=f"left:{value / high:.1%}"),
                   class_="range", role="img", aria_label=span)
     return card("Latency", latency_text(value), f"{span}, by {estimate.source}", "estimate", picture)
@@ -96,7 +101,8 @@ def memory(profile: ProfileResult) -> Html | None:
         used = min(1.0, plan.near_used_bytes / plan.near_limit_bytes)
         picture = tag("div", tag("i", class_="npu", style=f"width:{used:.1%}"), class_="meter")
         text += f"; on the chip {bytes_text(plan.near_used_bytes)} of {bytes_text(plan.near_limit_bytes)}"
-    return card("Memory", bytes_text(size), text, "compiler" if plan.placed else "", picture)
+    kind = "compiler" if plan.placed else "measured" if plan.arena_bytes else ""
+    return card("Memory", bytes_text(size), text, kind, picture)
 
 
 def arena(record: RunRecord) -> Html | None:

@@ -73,7 +73,7 @@ def _interval(result: ProfileResult) -> str:
     row = result.estimate
     if result.basis == "measured" or row is None or row.low_ms is None or row.high_ms is None:
         return ""
-    return f" between {cards.latency_text(row.low_ms)} and {cards.latency_text(row.high_ms)}"
+    return f", {cards.span_text(row.low_ms, row.high_ms)}"
 
 
 def _slowest(result: ProfileResult) -> list[str]:

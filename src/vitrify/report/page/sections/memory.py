@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from vitrify.core.words import bytes_text, counted
 from vitrify.report.page.charts import BOTTOM, HALF, HEIGHT, LEFT, RIGHT, TOP, WIDE, gridline
-from vitrify.report.page.markup import Child, Html, table, tag
+from vitrify.report.page.markup import Child, Html, brief, table, tag
 from vitrify.report.page.section import Section
 from vitrify.results import ProfileResult
 from vitrify.results.profiling import LifeRow, MemoryPlan, ModeRow
@@ -25,8 +25,8 @@ def alive(profile: ProfileResult) -> Section | None:
     names = ", ".join(f"'{name}'" for name in plan.alive[:3])
     more = f" and {len(plan.alive) - 3} more" if len(plan.alive) > 3 else ""
     text = f"Most is alive while '{plan.peak_node}' runs: {bytes_text(plan.live_bytes)}, {names}{more}."
-    return Section.of("memory", "Memory in running order", tag("p", text), _area(plan, len(profile.operators)),
-                      _figures(plan), short="Memory")
+    return Section.of("memory", "Memory in running order", tag("p", text),
+                      tag("div", _area(plan, len(profile.operators)), _figures(plan), class_="beside"), short="Memory")
 
 
 def _area(plan: MemoryPlan, count: int) -> Html:
@@ -59,10 +59,10 @@ def _area(plan: MemoryPlan, count: int) -> Html:
         marks += [tag("line", x1=f"{x:.1f}", x2=f"{x:.1f}", y1=TOP, y2=base, class_="peak"),
                   tag("text", f"peak {bytes_text(plan.live_bytes)}", x=f"{x + (6 if left else -6):.1f}", y=TOP + 6,
                       class_="axis strong" if left else "axis strong end"),
-                  tag("rect", tag("title", f"the peak: {plan.peak_node}"), x=f"{x - 5:.1f}", y=TOP, width=10,
+                  tag("rect", tag("title", f"the peak: {brief(plan.peak_node)}"), x=f"{x - 5:.1f}", y=TOP, width=10,
                       height=base - TOP, fill="transparent", data_ops=plan.peak_index)]
     marks.append(tag("text", "bytes alive, operators in running order", x=SIDE, y=HEIGHT - 6, class_="axis"))
-    return tag("svg", marks, viewBox=f"0 0 {HALF} {HEIGHT}", class_="chart", role="img",
+    return tag("svg", marks, viewBox=f"0 0 {HALF} {HEIGHT}", class_="chart half", role="img",
                aria_label=f"Bytes alive over the run, at most {bytes_text(plan.live_bytes)}")
 
 
@@ -118,7 +118,7 @@ def _map(lives: Sequence[LifeRow], plan: MemoryPlan, steps: str, *, links: bool)
         top = base - ((life.offset or 0) + life.bytes) / size * (base - TOP)
         height = life.bytes / size * (base - TOP)
         at_peak = life.first <= peak <= life.last
-        label = f"{life.tensor}: {bytes_text(life.bytes)} at {life.offset:,}, from {life.first} to {life.last}"
+        label = f"{brief(life.tensor)}: {bytes_text(life.bytes)} at {life.offset:,}, from {life.first} to {life.last}"
         marks.append(tag("rect", tag("title", label), x=f"{SIDE + (life.first - low) * wide:.1f}", y=f"{top:.1f}",
                          width=f"{max(0.8, (life.last - life.first + 1) * wide):.1f}", height=f"{max(0.6, height):.1f}",
                          class_="life alive" if at_peak else "life", data_ops=life.first if links else None))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from vitrify.core.words import bytes_text, counted
 from vitrify.report.page.charts import Part, strip
-from vitrify.report.page.markup import Child, Html, table, tag
+from vitrify.report.page.markup import Child, Html, brief, table, tag
 from vitrify.report.page.section import Section, tools
 from vitrify.report.page.sections.advice import numbers_by_name
 from vitrify.results import Estimate, PartitionRow, PlacementRow, ProfileResult, VerdictRow
@@ -43,9 +43,9 @@ def _text(rows: PlacementRow, left: Sequence[VerdictRow]) -> str:
 
 def _map(rows: PlacementRow, profile: ProfileResult | None) -> Child:
     if profile is not None:
-        told = [(row.placement, f"{row.node} ({row.operator})") for row in profile.operators]
+        told = [(row.placement, brief(f"{row.node} ({row.operator})")) for row in profile.operators]
     else:
-        told = [(verdict.placement, f"{verdict.node} ({verdict.operator})") for verdict in rows.verdicts]
+        told = [(verdict.placement, brief(f"{verdict.node} ({verdict.operator})")) for verdict in rows.verdicts]
     if len({place for place, _ in told}) < 2:
         return None
     parts: list[Part] = []

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from vitrify.core.words import count_text
 from vitrify.report.page.charts import HALF, HEIGHT, gridline
-from vitrify.report.page.markup import Html, tag
+from vitrify.report.page.markup import Html, brief, tag
 from vitrify.report.page.section import Section
 from vitrify.report.page.sections.times import WORDS, style_of
 from vitrify.results import ProfileResult
@@ -56,7 +56,7 @@ def roofline(profile: ProfileResult) -> Section | None:
     styles = sorted({style_of(spot.row.bound) for spot in spots})
     key = tag("p", [[tag("i", class_=style), WORDS.get(style, style)] for style in styles], class_="key")
     marks = [_mark(spot, axes) for spot in sorted(spots, key=lambda spot: -spot.share)]
-    chart = tag("svg", _grid(axes), _roof(limits, axes), marks, viewBox=f"0 0 {HALF} {TALL}", class_="chart",
+    chart = tag("svg", _grid(axes), _roof(limits, axes), marks, viewBox=f"0 0 {HALF} {TALL}", class_="chart half",
                 role="img", aria_label="Roofline: MACs a second over MACs a byte of far memory")
     text = (f"Each spot is an operator, as large as its share of the time. Left of the bend at {limits.ridge:.3g} MACs "
             f"a byte the far memory is the limit, right of it the multipliers. {limits.source}.")
@@ -104,7 +104,7 @@ def _roof(limits: RooflineRow, axes: Axes) -> list[Html]:
 
 def _mark(spot: Spot, axes: Axes) -> Html:
     row = spot.row
-    label = f"{row.operator} {row.node}: {count_text(spot.speed)}MACs/s, {spot.density:.3g} MACs a byte, " \
+    label = f"{brief(row.operator + ' ' + row.node)}: {count_text(spot.speed)}MACs/s, {spot.density:.3g} MACs a byte, " \
             f"{row.time_ms:.3g} ms"
     return tag("circle", tag("title", label), cx=f"{axes.x(spot.density):.1f}", cy=f"{axes.y(spot.speed):.1f}",
                r=f"{3 + 40 * math.sqrt(spot.share) * 0.45:.1f}", class_=f"spot {style_of(row.bound)}-f",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from vitrify.core.words import percent
 from vitrify.report.page.charts import Part, strip
-from vitrify.report.page.markup import Html, tag
+from vitrify.report.page.markup import Html, brief, tag
 from vitrify.report.page.section import Section
 from vitrify.results import ProfileResult
 from vitrify.results.profiling import EstimatedRow, MeasuredRow
@@ -74,8 +74,8 @@ def _parts(profile: ProfileResult) -> list[Part]:
     def close() -> None:
         if waiting:
             total = sum(row.time_ms or 0.0 for row in waiting)
-            label = f"{waiting[0].operator} {waiting[0].node}" if len(waiting) == 1 else \
-                f"{len(waiting)} operators from {waiting[0].node} to {waiting[-1].node}"
+            label = brief(f"{waiting[0].operator} {waiting[0].node}") if len(waiting) == 1 else \
+                f"{len(waiting)} operators from {brief(waiting[0].node)} to {brief(waiting[-1].node)}"
             longest = max(waiting, key=lambda row: row.time_ms or 0.0)
             parts.append(Part(f"{style_of(longest.bound)}-f", f"{label}: {total:.3g} ms", total,
                               [row.index for row in waiting]))
