@@ -98,14 +98,14 @@ def _roof(limits: RooflineRow, axes: Axes) -> list[Html]:
     points = [(low / limits.bytes_per_s, low), (limits.ridge, limits.peak_macs_per_s), (end, limits.peak_macs_per_s)]
     path = " L".join(f"{axes.x(x):.1f} {axes.y(y):.1f}" for x, y in points)
     return [tag("path", d=f"M{path}", class_="roof"),
-            tag("text", f"{count_text(limits.peak_macs_per_s)}MACs/s".replace("  ", " "), x=HALF - RIGHT - 4,
+            tag("text", f"{count_text(limits.peak_macs_per_s)}MACs/s", x=HALF - RIGHT - 4,
                 y=f"{axes.y(limits.peak_macs_per_s) - 6:.1f}", class_="axis end strong")]
 
 
 def _mark(spot: Spot, axes: Axes) -> Html:
     row = spot.row
-    label = f"{brief(row.operator + ' ' + row.node)}: {count_text(spot.speed)}MACs/s, {spot.density:.3g} MACs a byte, " \
-            f"{row.time_ms:.3g} ms"
+    name = brief(f"{row.operator} {row.node}")
+    label = f"{name}: {count_text(spot.speed)}MACs/s, {spot.density:.3g} MACs a byte, {row.time_ms:.3g} ms"
     return tag("circle", tag("title", label), cx=f"{axes.x(spot.density):.1f}", cy=f"{axes.y(spot.speed):.1f}",
                r=f"{3 + 40 * math.sqrt(spot.share) * 0.45:.1f}", class_=f"spot {style_of(row.bound)}-f",
                data_ops=row.index)
