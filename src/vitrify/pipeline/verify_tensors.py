@@ -161,6 +161,9 @@ def tell(located: Sequence[Located]) -> tuple[str | None, list[Finding]]:
     for one in located:
         row = one.fault
         if row is None:
+            if one.excess is not None:
+                first = first or f"{one.stage}: {describe(one.excess)}"
+                findings.append(_excess(one.excess))
             continue
         said = f"{one.stage}: {describe(row)}"
         first = first or said
@@ -173,6 +176,13 @@ def tell(located: Sequence[Located]) -> tuple[str | None, list[Finding]]:
             help=f"look at it: vitrify trace … \"{row.tensor}\"; the operator's weights, bias, padding and scales "
                  "in this form are not what the form before has"))
     return first, findings
+
+
+def _excess(row: TracedRow) -> Finding:
+    return Finding(code="verify.excess", severity=Severity.WARNING, where=f"{row.stage}, tensor '{row.tensor}'",
+                   headline=f"{row.operator} '{row.node}' adds more noise than rounding explains: {_measure(row)}",
+                   why="its inputs were those of the form it is held against",
+                   help="a coarse scale, or a kernel that rounds otherwise; what it costs is for the outputs to say")
 
 
 def describe(row: TracedRow) -> str:
