@@ -6,7 +6,7 @@ BIN := .venv/bin
 # PyTorch only exports two of the test models. TORCH=no leaves it out: their tests are skipped and say so.
 TORCH ?= yes
 
-.PHONY: demo test test-browser test-tf test-all lint types docs bench bench-latency bench-zoo bench-quality bench-tasks probes zoo zoo-int8 zoo-npu zoo-neutron zoo-search zoo-sim sim-conformance fuzz lock clean
+.PHONY: demo test test-browser test-tf test-all lint types docs bench bench-latency bench-zoo bench-quality bench-report bench-tasks probes zoo zoo-int8 zoo-npu zoo-neutron zoo-search zoo-sim sim-conformance fuzz lock clean
 
 .venv/core: requirements/core.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Vitrify needs Python 3.11, 3.12 or 3.13: install one, or say make PYTHON=/path/to/python"; exit 1; }
@@ -112,6 +112,9 @@ bench-zoo: .venv/dev .cache/zoo/venv/complete   ## the models of `make zoo` side
 
 bench-quality: .venv/dev .cache/zoo/venv/complete   ## int8 quality side by side with the peers, on the models of `make zoo`
 	$(BIN)/python benchmarks/quality/bench.py
+
+bench-report: .venv/dev   ## how long pages take to open, and how evenly their graphs move: docs/report.md
+	$(BIN)/python benchmarks/report.py
 
 bench-tasks: .venv/dev    ## task results of pretrained models in int8: docs/tasks_int8.md
 	$(BIN)/python benchmarks/quality/tasks.py

@@ -37,7 +37,7 @@ def title_of(result: ProfileResult) -> str:
 def of_profile(result: ProfileResult) -> Html:
     """Return the title, the verdict and the key figures of a profile."""
     failed = [gate for gate in result.gates if gate.failed]
-    style, word = ("bad", "failed") if not result.ok or failed else ("good", result.basis or "profiled")
+    style, word = ("bad", "failed") if not result.ok or failed else ("good" if result.gates else "plain", result.basis or "profiled")
     latency = cards.measured(result.measurement) if result.basis == "measured" else cards.estimated(result.estimate)
     shown = (latency, cards.coverage(result.coverage), cards.memory(result), cards.model_size(result))
     form = ", ".join(filter(None, (result.kind, result.form)))
@@ -73,7 +73,7 @@ def _interval(result: ProfileResult) -> str:
     row = result.estimate
     if result.basis == "measured" or row is None or row.low_ms is None or row.high_ms is None:
         return ""
-    return f", {cards.span_text(row.low_ms, row.high_ms)}"
+    return f" ({cards.span_text(row.low_ms, row.high_ms)})"
 
 
 def _slowest(result: ProfileResult) -> list[str]:
