@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         compile,
         convert,
         diff,
+        evaluate,
         explain,
         inspect,
         load,
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
     from vitrify.quant import Recipe
 
 __all__ = ["Finding", "Model", "Preprocess", "QualityWarning", "QuantizedModel", "Recipe", "VitrifyError",
-           "__version__", "build", "check", "compile", "convert", "diff", "explain", "inspect", "load", "profile",
-           "quantize", "run", "sweep", "targets", "verify"]
+           "__version__", "build", "check", "compile", "convert", "diff", "evaluate", "explain", "inspect", "load",
+           "profile", "quantize", "run", "sweep", "targets", "verify"]
 
 _HOMES = {
     "Finding": "vitrify.core.findings",

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from warnings import warn
 
 import numpy as np
+from msgspec import structs
 
 from vitrify.core.errors import QualityWarning, UsageError
 from vitrify.core.files import temporary_folder
@@ -32,20 +33,23 @@ from vitrify.pipeline.calls import (
     path_of,
     quantization_of,
     require_data,
+    task_options,
     write_given,
 )
-from vitrify.pipeline.options import BuildOptions, Layout
+from vitrify.pipeline.options import BuildOptions, ConvertOptions, Layout
 from vitrify.results import (
     BuildResult,
     CheckResult,
     CompileResult,
     ConvertResult,
     DiffResult,
+    EvalResult,
     ExplainResult,
     InspectResult,
     ProfileResult,
     QuantizeResult,
     Result,
+    RunResult,
     SweepResult,
     TargetsResult,
     VerifyResult,
@@ -63,11 +67,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Source = Model | str | Path
 IoType = Literal["int8", "uint8", "int16"]
 Outputs = Literal["split", "normalize", "keep"]
+Kernels = Literal["xnnpack", "optimized", "reference"]
 
 
 def load(source: str | Path | object, example_inputs: Sequence[Any] | Mapping[str, Any] | None = None, *,
          shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None, trust: bool = False,
-         io_layout: Layout = "nhwc") -> Model:
+         io_layout: Layout = "nhwc", task: str = "") -> Model:
     """Load a model of any format, cleaned up, with channels last inside.
 
     Args:
@@ -79,13 +84,14 @@ def load(source: str | Path | object, example_inputs: Sequence[Any] | Mapping[st
         values: constants to put in the place of inputs, such as a sample rate.
         trust: load a file that runs code of its own, such as a pickled PyTorch module.
         io_layout: the layout of the model's own inputs and outputs, as a file of it will have them.
+        task: what the model is for, such as "detection", where its exporter does not say so; its files remember it.
     Raises:
         VitrifyError: the file is no model, or something in it is not supported.
     """
     from vitrify.pipeline.convert import float_model, module_model
     from vitrify.pipeline.files import existing
 
-    options = conversion_of(shapes, io_layout, values, dims, trust)
+    options = conversion_of(shapes, io_layout, values, dims, trust, task)
     if not isinstance(source, str | Path):
         return module_model(source, example_inputs, options)
     if example_inputs is not None:
@@ -102,7 +108,7 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
              least_db: float | None = None, target_quality: str = "", metric: str = "", max_drop: float | None = None,
              budget_ms: float | None = None, target: str = "", jobs: int = 1, analyze: bool = False,
              shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
-             trust: bool = False) -> QuantizedModel:
+             trust: bool = False, task: str = "") -> QuantizedModel:
     """Return the full-integer form of a float model, judged against it; the model itself is not changed.
 
     What comes back is a model with two things more: ``result`` is what ``vitrify quantize --json`` prints (``ok``,
@@ -130,7 +136,7 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
             has the time told.
         jobs: how many candidates of that search are tried at once.
         analyze: give each operator its own error, and what it costs the outputs.
-        shapes, dims, values, trust: as for ``load``, when ``model`` is a file.
+        shapes, dims, values, trust, task: as for ``load``, when ``model`` is a file.
     Raises:
         VitrifyError: an operator has no integer form, the data does not fit, or the options contradict each other.
     """
@@ -146,40 +152,86 @@ def quantize(model: Source, *, data: object = None, samples: int | Literal["auto
     given = data_of(data if feed is None else None, samples, random_calibration, preprocess)
     if feed is None or random_calibration:
         require_data(given, "calibration", "random_calibration=True")
-    source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values, trust=trust)
+    source = model if isinstance(model, Model) else load(model, shapes=shapes, dims=dims, values=values, trust=trust,
+                                                              task=task)
     made = quantize_in_memory(source, given, feed, options, own)
     if not made.result.ok:
         warn(_unsound(made.result), QualityWarning, stacklevel=2)
     return made
 
 
+@overload
 def run(model: Source, inputs: Mapping[str, Array | str | Path], *, shapes: Shapes | None = None,
-        dims: Dims | None = None, values: Values | None = None, trust: bool = False) -> dict[str, Array]:
-    """Run a model once: takes and returns what the source model takes and returns, whatever became of it inside.
+        dims: Dims | None = None, values: Values | None = None, trust: bool = False) -> dict[str, Array]: ...
 
-    ``shapes``, ``dims``, ``values`` and ``trust`` are as for ``load``, when ``model`` is a file. The path of a picture
-    may stand for an array: it becomes the input as in calibration, which the model remembers. A file that Vela compiled
-    for an Ethos-U55 or U65 runs in the model of that NPU, bit for bit as its commands say.
 
+@overload
+def run(model: Source, inputs: str | Path, *, output: str | Path | None = None, compare: Sequence[Source] = (),
+        task: str = "", decoder: str = "", names: Sequence[str] = (), score: float | None = None,
+        overlap: float | None = None, most: int | None = None, options: Mapping[str, Any] | None = None,
+        kernels: Kernels = "xnnpack", preprocess: Preprocess | None = None, shapes: Shapes | None = None,
+        dims: Dims | None = None, values: Values | None = None, trust: bool = False) -> RunResult: ...
+
+
+def run(model: Source, inputs: Mapping[str, Array | str | Path] | str | Path, *, output: str | Path | None = None,
+        compare: Sequence[Source] = (), task: str = "", decoder: str = "", names: Sequence[str] = (),
+        score: float | None = None, overlap: float | None = None, most: int | None = None,
+        options: Mapping[str, Any] | None = None, kernels: Kernels = "xnnpack", preprocess: Preprocess | None = None,
+        shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
+        trust: bool = False) -> dict[str, Array] | RunResult:
+    """Run a model once on arrays, or on files to say what it finds in them.
+
+    With arrays by input name it takes and returns what the source model takes and returns, whatever became of it
+    inside. The path of a picture may stand for an array: it becomes the input as in calibration, which the model
+    remembers. A file that Vela compiled for an Ethos-U55 or U65 runs in the model of that NPU, bit for bit as its
+    commands say.
+
+    With the path of a picture, a video, a recording, an array or a folder of those, it does what ``vitrify run`` does:
+    the answer's ``rows`` have boxes, masks, classes, text.
+
+    Args:
+        model: a model or its file.
+        inputs: arrays by input name, or a path.
+        output: where what is found is drawn: a picture, a folder or a video. This and what follows is for a path.
+        compare: other forms of the model, drawn beside it.
+        task, decoder: what the model is for, and the form of its outputs; by default told by its metadata and shapes.
+        names: the classes' names.
+        score, overlap, most: the least score that counts, the overlap above which the weaker box goes, the most boxes.
+        options: of the decoder, such as anchors.
+        kernels: LiteRT's: "xnnpack", "optimized" or "reference".
+        preprocess: how files become inputs; by default as the model remembers.
+        shapes, dims, values, trust: as for ``load``, when ``model`` is a file.
     Raises:
         VitrifyError: an input is missing, does not fit, is an index beyond its table, or holds NaN where the model
-            takes integers; or the runtime refuses the model.
+            takes integers; the runtime refuses the model; or nothing tells what its outputs mean.
     """
-    from contextlib import ExitStack
+    if isinstance(inputs, str | Path):
+        from vitrify.pipeline.running.run import RunOptions, run_files
 
+        asked = RunOptions(output=None if output is None else path_of(output), kernels=kernels, told=preprocess,
+                           task=task_options(task, decoder, names, score, overlap, most, options),
+                           conversion=conversion_of(shapes, "nhwc", values, dims, trust))
+        with ExitStack() as stack:
+            forms = [stack.enter_context(_file(one)) for one in (model, *compare)]
+            return _named(run_files(forms, path_of(inputs), asked), "run")
+    return _run_once(model, inputs, conversion_of(shapes, values=values, dims=dims, trust=trust))
+
+
+def _run_once(model: Source, inputs: Mapping[str, Array | str | Path], options: ConvertOptions) -> dict[str, Array]:
+    """The answer to arrays."""
     from vitrify import runtimes
     from vitrify.data.limits import not_numbers
     from vitrify.pipeline.exchange import exchanged
     from vitrify.pipeline.files import existing
     from vitrify.pipeline.steps import refuse_compiled, runs_on_npusim
 
-    options = conversion_of(shapes, values=values, dims=dims, trust=trust)
     with ExitStack() as stack:
         source: Model | Path = model if isinstance(model, Model) else stack.enter_context(
             exchanged(existing(path_of(model)), options, Silent()))[0]
         if not runs_on_npusim(source):
             refuse_compiled(source)
-        runtime = stack.enter_context(runtimes.open(source, shapes=options.sizes, values=values, kernels="optimized"))
+        runtime = stack.enter_context(
+            runtimes.open(source, shapes=options.sizes, values=options.values, kernels="optimized"))
         given: object = inputs
         if not isinstance(given, Mapping):
             names = ", ".join(f"'{binding.name}'" for binding in runtime.interface.inputs)
@@ -341,16 +393,60 @@ def profile(model: Source, target: str = "", *, xnnpack: bool = True, int8: bool
                                    conversion_of(shapes, "nhwc", values, dims, trust)), "profile")
 
 
+def evaluate(*models: Source, data: str | Path, task: str = "", labels: str = "", decoder: str = "",
+             names: Sequence[str] = (), score: float | None = None, overlap: float | None = None,
+             most: int | None = None, options: Mapping[str, Any] | None = None, samples: int | None = None,
+             max_drop: float | None = None, workers: int = 1, scheduler: str = "", state: str | Path | None = None,
+             batch: int = 250, kernels: Kernels = "xnnpack", preprocess: Preprocess | None = None,
+             shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
+             trust: bool = False) -> EvalResult:
+    """Score a model and other forms of it on a set of samples, all by one scorer: what ``vitrify eval`` does.
+
+    Each form's figures are in ``stages``. Without labels the answers of the first form stand for them, and ``truth``
+    says so. Several processes read their program again: call it under ``if __name__ == "__main__"`` then.
+
+    Args:
+        models: a model, and other forms of it, which are held against the first.
+        data: samples with labels: COCO JSON, a folder in YOLO, VOC or ImageNet form, a CSV table, an .npz file.
+        labels: the form of the labels; by default told by what lies there.
+        samples: score at most so many.
+        max_drop: points of the main figure that a form may lose; the result is not ``ok`` where one loses more.
+        workers, scheduler: processes at once, or the address of a Dask scheduler.
+        state: where finished batches are kept, so that a run that was killed goes on.
+        batch: samples that are worked on together.
+        task, decoder, names, score, overlap, most, options, kernels, preprocess: as for ``run``.
+        shapes, dims, values, trust: as for ``load``.
+    Raises:
+        VitrifyError: a model cannot be run, nothing tells what its outputs mean, or labels and model do not fit.
+    """
+    from vitrify.pipeline.evaluating.evaluate import EvalOptions, evaluate_files
+
+    if not models:
+        raise UsageError.of("call.models", "no model is given", help="vitrify.evaluate(model, other, data=FOLDER)")
+    asked = EvalOptions(labels=labels, samples=samples, max_drop=max_drop, workers=workers, scheduler=scheduler,
+                        batch=batch, kernels=kernels, told=preprocess,
+                        task=task_options(task, decoder, names, score, overlap, most, options),
+                        conversion=conversion_of(shapes, "nhwc", values, dims, trust))
+    with ExitStack() as stack:
+        folder = stack.enter_context(temporary_folder())
+        asked = structs.replace(asked, state=folder / "state.jsonl" if state is None else path_of(state))
+        forms = [stack.enter_context(_file(one)) for one in models]
+        return _named(evaluate_files(forms, path_of(data), asked), "eval")
+
+
 def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, dims: Dims | None = None,
-            values: Values | None = None, trust: bool = False, io_layout: Layout = "nhwc") -> ConvertResult:
+            values: Values | None = None, trust: bool = False, io_layout: Layout = "nhwc",
+            task: str = "") -> ConvertResult:
     """Convert a model to float TFLite and write ``output``; one that ``load`` gave is written as it is.
+
+    ``task`` is what the model is for, where its exporter does not say so; the file remembers it.
 
     Raises:
         VitrifyError: the file is no model, something in it is not supported, or ``output`` cannot be written.
     """
     from vitrify.pipeline.convert import convert_file
 
-    options = conversion_of(shapes, io_layout, values, dims, trust)
+    options = conversion_of(shapes, io_layout, values, dims, trust, task)
     with _file(model) as path:
         return _named(convert_file(path, output_of(output), options), "convert")
 
@@ -437,10 +533,12 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
           target_quality: str = "", metric: str = "", max_drop: float | None = None, budget_ms: float | None = None,
           jobs: int = 1, analyze: bool = False, shapes: Shapes | None = None, dims: Dims | None = None,
           values: Values | None = None, trust: bool = False, io_layout: Layout = "nhwc",
-          neutron_sdk: str | Path = "", neutron_option: Mapping[str, str] | None = None) -> BuildResult:
+          neutron_sdk: str | Path = "", neutron_option: Mapping[str, str] | None = None,
+          task: str = "") -> BuildResult:
     """Go the whole way and write a run folder with report.html; goes on where an earlier call stopped.
 
-    The options are those of ``quantize`` and ``compile``. Without the target's compiler the verdict says so.
+    The options are those of ``convert``, ``quantize`` and ``compile``. Without the target's compiler the verdict says
+    so.
 
     Raises:
         VitrifyError: the call, the model or the data does not do, or a stage failed.
@@ -449,7 +547,7 @@ def build(model: str | Path, target: str, *, data: str | Path | None = None, out
     from vitrify.pipeline.building.build import build_run
     from vitrify.report.page.html import write_report
 
-    conversion = conversion_of(shapes, io_layout, values, dims, trust)
+    conversion = conversion_of(shapes, io_layout, values, dims, trust, task)
     quantization = quantization_of(
         recipe, io=io, outputs=outputs, calibrator=calibrator, least_db=least_db, preset=preset, effort=effort,
         target_quality=target_quality, metric=metric, max_drop=max_drop, budget_ms=budget_ms, jobs=jobs,

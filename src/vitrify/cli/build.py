@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from vitrify.cli import options as o
+from vitrify.cli import tasks as t
 from vitrify.cli.arguments import Option
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
@@ -28,6 +29,7 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
           seed: o.SeedOption = 0, analyze: o.AnalyzeOption = False, target_quality: o.TargetQualityOption = "",
           metric: o.MetricOption = "", max_drop: o.MaxDropOption = None, budget_ms: o.BudgetOption = None,
           jobs: o.JobsOption = 1, neutron_sdk: o.NeutronSdkOption = "", neutron_option: o.NeutronOption = o.NONE,
+          task: t.TaskOption = "",
           json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Convert, quantize, verify and compile a model; writes a run folder with report.html.
 
@@ -44,7 +46,7 @@ def build(model: o.ModelArgument, target: o.TargetOption, data: o.DataOption = N
         options = BuildOptions(
             model=model, target=target, data=given, command=["vitrify", *sys.argv[1:]],
             compiler=CompilerOptions(where=neutron_sdk, options=plain_options(neutron_option)),
-            conversion=o.conversion(shape, dim, value, trust, io_layout),
+            conversion=o.conversion(shape, dim, value, trust, io_layout, task=task),
             quantization=o.with_search(
                 o.with_effort(o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db, analyze),
                               effort, preset),

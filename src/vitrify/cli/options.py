@@ -204,7 +204,7 @@ def words(texts: list[str]) -> list[str]:
 
 
 def conversion(shape: list[str], dim: list[str], value: list[str], trust: bool = False,
-               layout: Layout = Layout.NHWC, anew: bool = False) -> ConvertOptions:
+               layout: Layout = Layout.NHWC, anew: bool = False, task: str = "") -> ConvertOptions:
     """Read how the model is to be imported.
 
     Raises:
@@ -213,7 +213,8 @@ def conversion(shape: list[str], dim: list[str], value: list[str], trust: bool =
     from vitrify.pipeline.options import ConvertOptions
 
     return ConvertOptions(shapes=parse_shapes(shape), dims=parse_dims(dim), values=parse_values(value),
-                          trust=trust, input_layout=layout.value, output_layout=layout.value, anew=anew)
+                          trust=trust, input_layout=layout.value, output_layout=layout.value, anew=anew,
+                          task=task)
 
 
 def data_options(path: Path | None, samples: str | None, random: bool, seed: int, fit: Fit | None, color: Color | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vitrify.cli import options as o
+from vitrify.cli import tasks as t
 from vitrify.cli.running import run_command
 from vitrify.core.progress import Reporter
 from vitrify.results import Result
@@ -19,7 +20,7 @@ def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.Output
              fit: o.FitOption = None, color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE,
              seed: o.SeedOption = 0, analyze: o.AnalyzeOption = False, target_quality: o.TargetQualityOption = "",
              metric: o.MetricOption = "", max_drop: o.MaxDropOption = None, budget_ms: o.BudgetOption = None,
-             jobs: o.JobsOption = 1, target: o.ForTargetOption = "",
+             jobs: o.JobsOption = 1, target: o.ForTargetOption = "", task: t.TaskOption = "",
              json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Quantize a model to full-integer TFLite, or refuse and name what stays float."""
 
@@ -27,7 +28,7 @@ def quantize(model: o.ModelArgument, data: o.DataOption = None, output: o.Output
         from vitrify.pipeline.quantizing.quantize import quantize_file
 
         given = o.data_options(data, samples, random_calibration, seed, fit, color, mean, std, prepare)
-        conversion = o.conversion(shape, dim, value, trust, io_layout, anew)
+        conversion = o.conversion(shape, dim, value, trust, io_layout, anew, task)
         quantization = o.quantize_options(io, outputs, calibrator, recipe, save_recipe, least_db, analyze)
         quantization = o.with_effort(quantization, effort, preset)
         quantization = o.with_search(quantization, target_quality, metric, max_drop, budget_ms, jobs, target)

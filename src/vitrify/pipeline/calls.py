@@ -15,6 +15,7 @@ from vitrify.pipeline.options import ConvertOptions, DataOptions, Layout, Quanti
 if TYPE_CHECKING:
     from vitrify.data.feeds import Feed
     from vitrify.data.preprocess import Preprocess
+    from vitrify.pipeline.running.model import TaskOptions
 
 Shapes = Mapping[str, Sequence[int]]
 Dims = Mapping[str, int]
@@ -22,11 +23,27 @@ Values = Mapping[str, int | float | list[int | float]]
 
 
 def conversion_of(shapes: Shapes | None, io_layout: Layout = "nhwc", values: Values | None = None,
-                dims: Dims | None = None, trust: bool = False) -> ConvertOptions:
+                dims: Dims | None = None, trust: bool = False, task: str = "") -> ConvertOptions:
     """How a model is to be imported."""
     fixed = {name: tuple(shape) for name, shape in (shapes or {}).items()}
     return ConvertOptions(shapes=fixed, dims=dict(dims or {}), values=dict(values or {}), trust=trust,
-                          input_layout=io_layout, output_layout=io_layout)
+                          input_layout=io_layout, output_layout=io_layout, task=task)
+
+
+def task_options(task: str, decoder: str, names: Sequence[str], score: float | None, overlap: float | None,
+                 most: int | None, options: Mapping[str, Any] | None) -> TaskOptions:
+    """What a call says of a model's task.
+
+    Raises:
+        UsageError: the names are one text.
+    """
+    from vitrify.pipeline.running.model import TaskOptions
+
+    if isinstance(names, str):
+        raise UsageError.of("task.names", "names is one text, not a list of the classes' names",
+                            help="give names=['cat', 'dog']")
+    return TaskOptions(task=task, decoder=decoder, names=tuple(names), score=score, overlap=overlap, most=most,
+                       options=dict(options or {}))
 
 
 def data_of(path: object, samples: int | Literal["auto"] | None, random: bool,

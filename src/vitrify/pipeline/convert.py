@@ -10,6 +10,7 @@ from vitrify.core.errors import VitrifyError
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import Reporter, Silent
 from vitrify.ir import Ledger, Model
+from vitrify.pipeline.describing import describe
 from vitrify.pipeline.endings import TFLITE, refuse_ending
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import destination, existing, refuse_overlap, rename, staged
@@ -28,9 +29,6 @@ from vitrify.pipeline.steps import (
     undo_integers,
 )
 from vitrify.results import ConvertResult
-
-TELLING = frozenset({"names", "task", "character", "kpt_shape"})
-"""Metadata that says what outputs mean. Source: the exporters of Ultralytics and PaddleOCR."""
 
 __all__ = ["ConvertOptions", "convert_file", "float_model", "write_checked"]
 
@@ -75,24 +73,8 @@ def float_model(source: Path, options: ConvertOptions, reporter: Reporter) -> tu
     with step(reporter, "optimize") as note:
         ledger = optimize_model(model, options)
         note.text = f"{sum(map(len, model.graphs))} nodes"
-    describe(model)
+    describe(model, options.task)
     return model, ledger
-
-
-def describe(model: Model) -> None:
-    """Let a model remember what its outputs mean, where its exporter wrote that into the source.
-
-    Without the exporter's word the shapes tell as much later on, and the interface keeps them.
-    """
-    words = model.extras.get("exporter", {})
-    if model.interface is None or not TELLING & words.keys():
-        return
-    from vitrify.tasks.recognising import recognise
-    from vitrify.tasks.spec import remember
-
-    spec = recognise(model.interface, words)
-    if spec is not None:
-        remember(model, spec)
 
 
 def module_model(module: object, example_inputs: Any, options: ConvertOptions) -> Model:

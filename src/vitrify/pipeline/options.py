@@ -31,6 +31,7 @@ class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
     the place of inputs, whether code that the file holds may run, and the layout of the model's inputs and outputs.
 
     ``anew``: what a quantized TFLite file holds becomes real values first, so that it can be quantized again.
+    ``task``: what the model is for, where its exporter does not say so or says another; its files remember it.
     """
 
     shapes: dict[str, tuple[int, ...]] = {}
@@ -40,6 +41,7 @@ class ConvertOptions(msgspec.Struct, frozen=True, kw_only=True):
     input_layout: Layout = "nhwc"
     output_layout: Layout = "nhwc"
     anew: bool = False
+    task: str = ""
 
     @property
     def sizes(self) -> dict[str, tuple[int, ...] | int]:

@@ -16,10 +16,12 @@ from vitrify.core.words import counted
 from vitrify.pipeline.building.engine import Context, Unit
 from vitrify.pipeline.building.sources import external_files
 from vitrify.pipeline.compiling.compile import placed
+from vitrify.pipeline.describing import describe
 from vitrify.pipeline.exchange import exchange_to, needs_exchange
 from vitrify.pipeline.files import rename, staged
 from vitrify.pipeline.inspecting.interface import binding_rows
 from vitrify.pipeline.options import BuildOptions
+from vitrify.pipeline.quantizing.answers import answers_agree
 from vitrify.pipeline.quantizing.forecasting import beforehand
 from vitrify.pipeline.quantizing.keeping import brings_scales, refuse_float
 from vitrify.pipeline.quantizing.search import How, quantize_well
@@ -153,6 +155,7 @@ def _convert(build: Build) -> None:
         known = len(import_findings(model))
         ledger = to_integer_forms(model, optimize_model(model, options.conversion),
                                   steps=options.quantization.effective().in_steps)
+        describe(model, options.conversion.task)
         stage.findings = import_findings(model)[known:]
         run.record.ledger = ledger_rows(ledger)
         stage.text = f"{sum(map(len, model.graphs))} nodes"
@@ -188,6 +191,7 @@ def _keep(build: Build) -> None:
     with build.stage("optimize") as stage:
         ledger = optimize_model(model, options.conversion)
         refuse_float(model, options.model)
+        describe(model, options.conversion.task)
         run.record.ledger = ledger_rows(ledger)
         stage.findings = [f for f in import_findings(model) if f not in told]
         stage.text = f"{sum(map(len, model.graphs))} nodes, the file's own scales kept"
@@ -224,7 +228,7 @@ def _preparing(name: str, artifact: str, *, invoke: bool) -> Callable[[Build], N
 
 
 def _compare(build: Build, name: str, reference: Path, candidate: str, limit: int, *,
-             soften: bool = False) -> ComparisonRow:
+             soften: bool = False, answers: bool = False) -> ComparisonRow:
     run, options = build.run, build.options
     with build.stage(name) as stage:
         found = compare_files([reference, run.artifact(candidate)], _interface(build), options.data,
@@ -232,6 +236,11 @@ def _compare(build: Build, name: str, reference: Path, candidate: str, limit: in
                               names=[reference.name, run.artifact(candidate).name], kernels=_kernels(build, candidate))
         stage.text = summary(found)
         stage.findings = softened(found.findings) if soften else found.findings
+        if answers:
+            from vitrify import tflite
+
+            stage.findings += answers_agree(tflite.read(reference), reference, run.artifact(candidate), options.data,
+                                            limit)
     return found.stages[0]
 
 
@@ -255,7 +264,7 @@ def _verify_float(build: Build) -> None:
 
 def _verify_int8(build: Build) -> None:
     build.run.record.verify_int8 = _compare(build, "verify int8", build.run.artifact("float"), "int8",
-                                             INT8_SAMPLES, soften=build.options.data.random)
+                                             INT8_SAMPLES, soften=build.options.data.random, answers=True)
 
 
 def _analyze(build: Build) -> None:

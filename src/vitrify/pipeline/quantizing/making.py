@@ -18,6 +18,7 @@ from vitrify.pipeline.convert import write_checked
 from vitrify.pipeline.files import called
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.quantizing.analysis import analyze_float
+from vitrify.pipeline.quantizing.answers import answers_agree
 from vitrify.pipeline.quantizing.forecasting import beforehand
 from vitrify.pipeline.quantizing.search import Goal, How, checkpoint, forget, quantize_well
 from vitrify.pipeline.resources import Meter
@@ -120,6 +121,7 @@ def make(model: Model, path: Path, target: Path, job: Job, reporter: Reporter) -
     def look(aside: Path) -> None:
         with called(path, job.source), step(reporter, "verify") as note:
             compared.append(_judged(model, path, aside, target.name, data, facts.samples, reporter))
+            compared[0].findings += answers_agree(model, path, aside, data, samples_judged(model))
             note.text = summary(compared[0])
         if job.analyze:
             analyzed.append(analyze_float(path, aside, data, reporter, ("float", target.name)))

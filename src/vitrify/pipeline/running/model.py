@@ -14,6 +14,7 @@ from vitrify.core.errors import ModelError, UsageError, VitrifyError
 from vitrify.core.files import temporary_folder
 from vitrify.core.progress import Reporter, Silent
 from vitrify.data.preprocess import Preprocess
+from vitrify.pipeline.describing import shapes_of, unknown_form
 from vitrify.pipeline.exchange import exchanged
 from vitrify.pipeline.files import existing
 from vitrify.pipeline.options import ConvertOptions
@@ -142,16 +143,12 @@ def _stored(path: Path) -> TaskSpec | None:
 
 
 def _unknown(interface: Interface, wanted: TaskOptions, name: str) -> VitrifyError:
-    from vitrify.tasks.registry import DECODERS, KINDS, load
+    from vitrify.tasks.registry import KINDS
 
-    load()
-    shapes = ", ".join(f"'{b.name}' [{','.join(map(str, b.shape))}]" for b in interface.outputs)
     if wanted.task:
-        forms = ", ".join(f"{d.name} ({d.text})" for d in DECODERS.values() if d.kind == wanted.task)
-        return UsageError.of("task.form", f"the outputs of {name} have no known form of {wanted.task}: {shapes}",
-                             where=name, help=f"name one with --decoder: {forms}")
-    return UsageError.of("task.unrecognised", f"nothing tells what the outputs of {name} mean: {shapes}", where=name,
-                         help=f"say so with --task: {', '.join(KINDS)}")
+        return unknown_form(interface, wanted.task, name, "name one")
+    return UsageError.of("task.unrecognised", f"nothing tells what the outputs of {name} mean: {shapes_of(interface)}",
+                         where=name, help=f"say so with --task: {', '.join(KINDS)}")
 
 
 @contextmanager
