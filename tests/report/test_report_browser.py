@@ -12,7 +12,7 @@ from report_example import HOSTILE, example, example_folder, profiled
 
 from vitrify.report.page.html import profile_page, write_report
 from vitrify.results import ProfileResult
-from vitrify.results.profiling import EstimatedRow, FormRow, LifeRow, MappedRow, MappingRow, MemoryPlan
+from vitrify.results.profiling import EstimatedRow, FormRow, LifeRow, MappedRow, MappingRow, MeasuredRow, MemoryPlan
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.browser, pytest.mark.slow,
@@ -245,6 +245,19 @@ def test_all_that_can_be_used_has_a_name(shown: Opened) -> None:
         .filter((one) => !(one.getAttribute("aria-label") || one.textContent.trim() || one.labels?.length))
         .map((one) => one.outerHTML.slice(0, 120))""")
     assert nameless == []
+
+
+def test_what_was_not_measured_is_shown_without_times(browser: Any, tmp_path: Path) -> None:
+    rows = [MeasuredRow(index=n, node=f"node_{n}", operator="CUSTOM", placement="cpu", after=[n - 1] * (n > 0))
+            for n in range(3)]
+    file = tmp_path / "report.html"
+    file.write_bytes(profile_page(ProfileResult(model="x.tflite", basis="measured", operators=rows, nodes=3)))
+    opened = Opened(browser, file)
+    opened.page.mouse.click(*opened.middle())
+    assert opened.selected() == ["node_0"]
+    assert "not known" in opened.page.text_content("#details")
+    assert opened.complaints == []
+    opened.context.close()
 
 
 @pytest.mark.parametrize("kind", ["build", "profile"])

@@ -57,7 +57,7 @@ def count_text(count: float | None) -> str:
     """Return a large count with a unit."""
     if count is None:
         return "unknown"
-    for unit, step in ((" G", 1e9), (" M", 1e6), (" k", 1e3)):
+    for unit, step in ((" T", 1e12), (" G", 1e9), (" M", 1e6), (" k", 1e3)):
         if count >= step:
             return f"{count / step:.3g}{unit}"
     return f"{count:.0f}"

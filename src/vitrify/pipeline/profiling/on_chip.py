@@ -16,11 +16,15 @@ from vitrify.pipeline.rows import coverage_row, estimate_row, placement_row
 from vitrify.pipeline.steps import step
 from vitrify.profile.memory import plan
 from vitrify.results import ProfileResult
-from vitrify.results.profiling import ModeRow
+from vitrify.results.profiling import EstimatedRow, ModeRow
 
 if TYPE_CHECKING:
     from vitrify.backends.base import Backend, Compiled
     from vitrify.targets import Target
+
+
+MOST_LAYERS = 64
+"""Where the compiler made more of one operator, a build's record leaves them out: their sums are in the operator."""
 
 
 def on_chip(forms: Forms, chip: Target, options: ProfileOptions, shown: Reporter) -> Profiled:
@@ -97,6 +101,9 @@ def of_build(source: Path, floating: Path | None, integers: Path, chip: Target,
     result = estimated(forms, chip, compiled)
     complete_answer(result, forms, chip)
     result.model, result.findings = str(source), []
+    for row in result.operators:
+        if isinstance(row, EstimatedRow) and len(row.layers) > MOST_LAYERS:
+            row.layers = []
     return result
 
 

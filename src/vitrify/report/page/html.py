@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vitrify.core.files import write_atomically
+from vitrify.core.findings import Severity
 from vitrify.core.text import json_bytes
 from vitrify.report.page import drawing
 from vitrify.report.page.markup import Child, Html, render, tag
@@ -72,8 +73,10 @@ def render_profile(result: ProfileResult) -> str:
     from vitrify import __version__
 
     placed = PlacementRow(verdicts=result.verdicts, partitions=result.partitions)
-    sections = [comparison.comparison(result), *_profile_sections(result), placement.placement(placed, None, result),
-                head.findings(result.findings), method.method(result)]
+    found = head.findings(result.findings)
+    first = any(finding.severity is Severity.ERROR for finding in result.findings)
+    sections = [found if first else None, comparison.comparison(result), *_profile_sections(result),
+                placement.placement(placed, None, result), None if first else found, method.method(result)]
     return page(head.title_of(result), head.of_profile(result), sections, f"Vitrify {__version__}",
                 {"profile": result, "graph": drawing.graph(result)})
 

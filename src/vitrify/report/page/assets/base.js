@@ -29,7 +29,7 @@ function scaled(value, steps, digits = 3) {
 }
 
 const bytesText = (value) => scaled(value, [[" GB", 1e9], [" MB", 1e6], [" kB", 1e3], [" B", 1]]);
-const countText = (value) => scaled(value, [[" G", 1e9], [" M", 1e6], [" k", 1e3], ["", 1]]);
+const countText = (value) => scaled(value, [[" T", 1e12], [" G", 1e9], [" M", 1e6], [" k", 1e3], ["", 1]]);
 const share = (value) => (value === null || value === undefined ? "" : (100 * value).toFixed(value < 0.1 ? 1 : 0) + " %");
 const boundClass = (bound) => (bound === "near memory" ? "near" : bound || "other");
 

@@ -40,7 +40,7 @@ function toldOf(number) {
                        ...lives.slice(0, 4).map((life) => ["alive", `${bytesText(life.bytes)}, operators ${life.first} to ${life.last}`])]),
     ...facts("Cycles", [["all", cycles(row.cycles)], ["computing", cycles(row.compute_cycles)], ["near memory", cycles(row.near_cycles)], ["far memory", cycles(row.far_cycles)]]),
     ...(verdict && verdict.rules.length ? [element("h4", { text: "Why on the CPU" }), element("ul", {}, ...verdict.rules.map((rule) =>
-      element("li", { text: [rule.headline, rule.why, rule.help].filter(Boolean).join(". ") })))] : []),
+      element("li", { text: [rule.headline, rule.why, rule.help].filter(Boolean).join("; ") })))] : []),
     ...(advice.length ? [element("h4", { text: "What to change" }), element("ul", {}, ...advice.map((one) => element("li", { text: one.help ? `${one.headline}: ${one.help}` : one.headline })))] : []),
     ...(row.origin.length ? [element("h4", { text: "Source nodes" }), element("ul", { class: "mono" }, ...row.origin.slice(0, 20).map((name) => element("li", { text: name })))] : []),
     ...links("Reads from", row.after), ...links("Read by", users[number]),

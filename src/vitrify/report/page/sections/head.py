@@ -37,7 +37,9 @@ def title_of(result: ProfileResult) -> str:
 def of_profile(result: ProfileResult) -> Html:
     """Return the title, the verdict and the key figures of a profile."""
     failed = [gate for gate in result.gates if gate.failed]
-    style, word = ("bad", "failed") if not result.ok or failed else ("good" if result.gates else "plain", result.basis or "profiled")
+    style, word = ("good" if result.gates else "plain"), result.basis or "profiled"
+    if failed or not result.ok:
+        style, word = "bad", "failed"
     latency = cards.measured(result.measurement) if result.basis == "measured" else cards.estimated(result.estimate)
     shown = (latency, cards.coverage(result.coverage), cards.memory(result), cards.model_size(result))
     form = ", ".join(filter(None, (result.kind, result.form)))
