@@ -249,7 +249,7 @@ def means_of_other_channels(graph: Any) -> str:
     return "moved"
 
 
-@fault()
+@fault(FLOAT)
 def lost_activation(graph: Any) -> str:
     from vitrify.ops import Activation
 
@@ -354,7 +354,7 @@ def permuted_split(graph: Any) -> str:
         graph.set_input(user, place, second)
     for user, place in theirs:
         graph.set_input(user, place, first)
-    return "left"
+    return "right"
 
 
 @fault()

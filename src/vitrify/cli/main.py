@@ -30,10 +30,11 @@ from vitrify.cli.reduce import reduce
 from vitrify.cli.run import run
 from vitrify.cli.sweep import sweep
 from vitrify.cli.targets import targets
+from vitrify.cli.trace import trace
 from vitrify.cli.verify import verify
 
 COMMANDS: dict[str, Command] = {command.__name__: command for command in (
-    build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify, diff, run, eval,
+    build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify, trace, diff, run, eval,
     doctor, profile, measure, reduce)}
 
 STATUSES = ("exit status:", "  0         all is well", "  1         the model, the data or the check is not good",

@@ -25,6 +25,7 @@ from vitrify.report.reduce_text import show_bisection, show_reduction
 from vitrify.report.search_text import show_search
 from vitrify.report.sweep_text import show_sweep
 from vitrify.report.task_text import show_eval, show_run
+from vitrify.report.trace_text import show_tensors, show_trace
 from vitrify.results import (
     BisectResult,
     BuildResult,
@@ -51,6 +52,7 @@ from vitrify.results import (
     SweepResult,
     TargetsResult,
     TensorRow,
+    TraceResult,
     TransposeRow,
     VerdictRow,
     VerifyResult,
@@ -121,7 +123,7 @@ def _inspect(result: InspectResult, out: Console) -> None:
             mark = "[green]yes[/]" if row.suits_int8_npu else "[dim] no[/]"
             out.print(f"{mark}  [bold]{escape(row.file)}[/]: {escape(row.text)}")
         out.print(escape(result.summary))
-        return
+        return None
     out.print(f"[bold]{escape(result.file)}[/]: {escape(result.summary)}")
     if result.streams:
         from vitrify.report.streams_text import show_streams
@@ -312,6 +314,7 @@ def _worst(tensors: Sequence[ErrorRow], out: Console) -> None:
 def _verify(result: VerifyResult, out: Console) -> None:
     for stage in result.stages:
         _comparison(stage, out)
+    show_tensors(result, out)
     if result.first_divergence:
         out.print(f"first divergence: {escape(result.first_divergence)}")
     if result.analysis is not None:
@@ -348,6 +351,7 @@ VIEWS: dict[type[Result], Callable[[Any, Console], None]] = {
     CompileResult: _compile,
     SweepResult: show_sweep,
     VerifyResult: _verify,
+    TraceResult: show_trace,
     DiffResult: show_diff,
     BuildResult: _build,
     DoctorResult: show_doctor,

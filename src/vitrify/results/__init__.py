@@ -28,6 +28,7 @@ from vitrify.results.commands import (
     RunResult,
     SweepResult,
     TargetsResult,
+    TraceResult,
     VerifyResult,
 )
 from vitrify.results.diffing import ChangeRow, DiffSide, EndRow, NodeRow, SourceRow
@@ -136,6 +137,7 @@ __all__ = [
     "TargetsResult",
     "TaskFacts",
     "TensorRow",
+    "TraceResult",
     "TransposeRow",
     "TrialRow",
     "VerdictRow",

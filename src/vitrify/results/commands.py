@@ -50,7 +50,7 @@ from vitrify.results.rows import (
 from vitrify.results.streams import StreamRow
 from vitrify.results.sweeping import CellRow, CliffRow
 from vitrify.results.tasks import FoundRow, StageScore, TaskFacts
-from vitrify.results.tracing import TracedRow
+from vitrify.results.tracing import TracedRow, TraceRow
 
 
 class Result(msgspec.Struct, kw_only=True):
@@ -240,6 +240,16 @@ class VerifyResult(Result):
     samples: int = 0
     seconds: float = 0.0
     analysis: AnalysisRow | None = None
+
+
+class TraceResult(Result):
+    """One tensor through all stages. ``files``: the pictures that were written."""
+
+    tensor: str = ""
+    stages: list[TraceRow] = []
+    samples: int = 0
+    files: list[str] = []
+    seconds: float = 0.0
 
 
 class DiffResult(Result):
@@ -453,6 +463,7 @@ RESULTS: dict[str, type[Result]] = {
     "compile": CompileResult,
     "sweep": SweepResult,
     "verify": VerifyResult,
+    "trace": TraceResult,
     "diff": DiffResult,
     "build": BuildResult,
     "doctor": DoctorResult,

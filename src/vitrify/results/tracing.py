@@ -43,3 +43,50 @@ class TracedRow(msgspec.Struct, kw_only=True):
     clipped: float = 0.0
     not_finite: int = 0
     channels: list[int] = []
+
+
+class WorstValue(msgspec.Struct, kw_only=True):
+    """One of the values that differ most: its place in the stage's layout, and both sides' value."""
+
+    place: list[int]
+    reference: float
+    value: float
+
+
+class TraceRow(msgspec.Struct, kw_only=True):
+    """What became of a tensor in one stage.
+
+    ``state``: ``reference``, ``kept`` (it is there), ``fused`` (what it was is done inside another operator), ``gone``
+    (nothing computes it any more), or ``hidden`` (the stage shows no inner tensors). ``candidate``, ``type``,
+    ``shape``, ``scale`` and ``zero_point`` are the stage's own; ``where`` says in words where it lives on. ``counts``
+    is a histogram over ``low`` .. ``high``, which all stages share. ``map`` holds the mean error at each place of the
+    picture, coarse: rows of columns, as shares of the reference's largest value. ``used_levels`` of ``all_levels``
+    integers occur.
+    """
+
+    stage: str
+    state: str
+    candidate: str = ""
+    operator: str = ""
+    node: str = ""
+    where: str = ""
+    type: str = ""
+    shape: list[int] = []
+    layout: str = ""
+    scale: float | None = None
+    zero_point: int | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    mean: float | None = None
+    deviation: float | None = None
+    zeros: float | None = None
+    not_finite: int = 0
+    saturated: float | None = None
+    used_levels: int | None = None
+    all_levels: int | None = None
+    low: float = 0.0
+    high: float = 0.0
+    counts: list[int] = []
+    error: FigureOfTensor | None = None
+    worst: list[WorstValue] = []
+    map: list[list[float]] = []

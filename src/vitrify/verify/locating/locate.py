@@ -30,7 +30,15 @@ from vitrify.verify.locating.noise import (
     shaken_model,
     shaken_value,
 )
-from vitrify.verify.locating.pairing import Pair, choose_layouts, find_segments, fix_outputs, pair_tensors
+from vitrify.verify.locating.pairing import (
+    Pair,
+    choose_layouts,
+    find_segments,
+    fix_outputs,
+    follow_reshapes,
+    pair_tensors,
+    prefer_common,
+)
 from vitrify.verify.metrics import Sums, cosine, finite, sqnr_db
 from vitrify.verify.operators.aligning import Aligned
 from vitrify.verify.operators.analysis import _is_rescaled
@@ -38,10 +46,12 @@ from vitrify.verify.operators.forcing import Forced, rounded, taken_apart
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-TURNS = 6
+TURNS = 10
 """How often layouts that are in doubt are tried otherwise."""
 _CARRIED, UNKNOWN = "carried", "unknown"
-_NEARER_DB, _SOME_DB = 3.0, 6.0
+_NEARER_DB, _SOME_DB, _CLEAR_DB, _LOST_DB = 3.0, 6.0, 40.0, 10.0
+_HARM = 0.3
+_FLOAT_LOW_DB, _FLOAT_GOOD_DB, _GOOD_DB = 40.0, 60.0, 20.0
 _CLIP_GROWS = 10.0
 """Times the share of an input that is cut off which may be lost of a result because of it."""
 
@@ -109,6 +119,9 @@ class _Locating:
         self.pairs = choose_layouts(self.pairs, seen[0].reference, seen[0].candidate,
                                     same_format=self.source is not None)
         fix_outputs(self.pairs, self.model)
+        follow_reshapes(self.pairs, seen[0].reference, seen[0].candidate)
+        prefer_common(self.pairs)
+        find_segments(self.pairs, self.model.main)
         self._leave_misnamed(seen)
         find_segments(self.pairs, self.model.main)
         if not self.pairs:
@@ -133,31 +146,37 @@ class _Locating:
     def _leave_misnamed(self, seen: Sequence[_Seen]) -> None:
         """Leave out tensors that only share a name: they differ while all that is computed from them agrees, or are
         the reference's times a number for each channel."""
-        from vitrify.verify.alignment import downstream
-
-        first = seen[0]
-        reach = downstream(self.model.main, [pair.tensor for pair in self.pairs])
-        good, bad = 0, 0
-        for number, pair in enumerate(self.pairs):
-            left, right = pair.layout.apply(first.reference[pair.reference]), first.candidate[pair.tensor.name]
-            exact = pair.tensor.quantization is None
-            value = sqnr_db(left, right)
-            good |= (value > (60.0 if exact else 15.0)) << number
-            low = value < 40.0 if exact else value < 3.0 and cosine(left, right) < 0.5
-            bad |= (low or (pair.tensor.dtype.is_float is False and _is_rescaled(left, right))) << number
-        self.pairs = [pair for number, pair in enumerate(self.pairs)
-                      if not (bad >> number & 1 and reach[id(pair.tensor)] & good & ~(1 << number)
-                              and not _ends_wrong(reach[id(pair.tensor)], number, good, len(self.pairs)))]
+        first, good = seen[0], set[Tensor]()
+        readers: dict[Tensor, list[Pair]] = {}
+        for pair in self.pairs:
+            for tensor in pair.before:
+                readers.setdefault(tensor, []).append(pair)
+        left = set[Tensor]()
+        for pair in reversed(self.pairs):
+            tensor, sides = pair.tensor, self._sides(pair, first)
+            exact, value = tensor.quantization is None, sqnr_db(*sides)
+            low = value < _FLOAT_LOW_DB if exact else value < 3.0 and cosine(*sides) < 0.5
+            if value > (_FLOAT_GOOD_DB if exact else _GOOD_DB):
+                good.add(tensor)
+            elif (low or (not exact and _is_rescaled(*sides))) and tensor in readers and all(
+                    one.tensor in good for one in readers[tensor]):
+                left.add(tensor)
+                good.add(tensor)
+        self.pairs = [pair for pair in self.pairs if pair.tensor not in left]
 
     def _leave_others(self, seen: Sequence[_Seen], own: Mapping[Tensor, Own]) -> bool:
         """Leave out tensors that are made otherwise on purpose, as where a factor moved from a query to a key: what
         reads them is nearer to the reference when it reads them than when it reads the reference's own."""
         odd = []
+        by_tensor = {pair.tensor: pair for pair in self.pairs}
         for pair in self.pairs:
             if self._verdict(pair, own) in (EQUAL, ROUNDING):
                 continue
             rescaled = _is_rescaled(*self._sides(pair, seen[0]))
             least = sqnr_db(*self._sides(pair, seen[0])) + _NEARER_DB if rescaled else math.inf
+            given = min((sqnr_db(*self._sides(by_tensor[t], seen[0])) for t in pair.before if t in by_tensor),
+                        default=_CLEAR_DB)
+            least = max(least, min(given, _CLEAR_DB) - _LOST_DB)
             for reader in self.pairs:
                 if pair.tensor in reader.before:
                     whole, alone = sqnr_db(*self._sides(reader, seen[0])), own[reader.tensor].sums.sqnr_db
@@ -180,6 +199,7 @@ class _Locating:
             wrong = [pair for pair in self.pairs if self._verdict(pair, own) == FAULT]
             doubted = list({id(p): p for pair in wrong for t in pair.before
                             if (p := by_tensor.get(t)) is not None and len(p.options) > 1}.values())
+            doubted = [pair for pair in doubted if pair not in wrong] or doubted
             if not doubted:
                 break
             before = {id(pair): list(pair.options) for pair in doubted}
@@ -188,7 +208,8 @@ class _Locating:
             tried = self._own(seen, folder, kernels)
             worse = [pair for pair in doubted if not self._reads_better(pair, own, tried)]
             for pair in doubted:
-                pair.options = before[id(pair)][:1] if pair in worse else pair.options[:1]
+                was = before[id(pair)]
+                pair.options = [was[0], *was[2:], was[1]] if pair in worse else pair.options[:1]
             own = self._own(seen, folder, kernels) if worse else tried
         return own
 
@@ -238,9 +259,9 @@ class _Locating:
     def _rows(self, seen: Sequence[_Seen], own: Mapping[Tensor, Own]) -> list[TracedRow]:
         verdicts = {pair.tensor: self._verdict(pair, own) for pair in self.pairs}
         clipped = {pair.tensor for pair in self.pairs if own[pair.tensor].is_clipped}
-        harmful = {t for t in clipped if t.is_output or not any(t in pair.before for pair in self.pairs)
-                   or any(t in pair.before and verdicts[pair.tensor] in (FAULT, EXCESS) for pair in self.pairs)}
         lost = {tensor: one.clipped_power / max(one.signal, 1e-60) for tensor, one in own.items()}
+        harmful = {t for t in clipped if t.is_output or not any(t in pair.before for pair in self.pairs)
+                   or any(t in pair.before and own[pair.tensor].share > _HARM * lost[t] for pair in self.pairs)}
         return [self._row(pair, seen, own[pair.tensor], verdicts[pair.tensor], harmful, lost) for pair in self.pairs]
 
     def _row(self, pair: Pair, seen: Sequence[_Seen], own: Own, verdict: str, harmful: set[Tensor],
@@ -278,13 +299,7 @@ def figures(sums: Sums) -> FigureOfTensor:
                           max_lsb=sums.max_lsb, equal=sums.equal)
 
 
-def _ends_wrong(reach: int, number: int, good: int, count: int) -> bool:
-    """True when the last of what is computed from a pair is wrong too."""
-    after = reach & ~((1 << number + 1) - 1) & ((1 << count) - 1)
-    return after != 0 and not good >> (after.bit_length() - 1) & 1
-
-
-def _by_position(sample: Mapping[str, Array], reference: Runtime, candidate: LiteRT) -> dict[str, Array]:
+def _by_position(sample: Mapping[str, Array], reference: Runtime, candidate: Runtime) -> dict[str, Array]:
     from vitrify.verify.alignment import layouts, match
 
     names = match(reference.interface.inputs, candidate.interface.inputs,

@@ -30,7 +30,9 @@ _FAULT, _EXCESS = 30.0, 9.0
 _FLOAT_FAULT, _FLOAT_EXCESS = 1e5, 1e4
 _FEW = 6.0
 """Few values scatter: the factor grows by this over their number."""
-_FEW_CLIPPED, _CLIPPED_POWER = 0.01, 0.003
+_FEW_CLIPPED, _CLIPPED_POWER = 0.001, 0.003
+_SHIFT, _SURE = 0.35, 5.0
+"""Steps by which all channels are off the same way, and how many times what they differ by among themselves."""
 _TABLES = frozenset({"SOFTMAX", "LOGISTIC", "TANH", "EXP", "LOG", "RSQRT", "SQRT", "DIV", "POW", "GELU", "ELU",
                      "HARD_SWISH", "L2_NORMALIZATION", "LOG_SOFTMAX", "SQUARED_DIFFERENCE", "SIN", "COS",
                      "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN", "GATHER"})
@@ -46,6 +48,7 @@ class Own:
     sums: Sums = field(default_factory=Sums)
     error: Array = field(default_factory=lambda: np.zeros(0))
     noise: Array = field(default_factory=lambda: np.zeros(0))
+    shift: Array = field(default_factory=lambda: np.zeros(0))
     count: int = 0
     clipped: float = 0.0
     clipped_power: float = 0.0
@@ -64,6 +67,8 @@ class Own:
         error, noise = _channels(np.square(wrong)), _channels(np.square(moved))
         self.error = self.error + error if self.error.size else error
         self.noise = self.noise + noise if self.noise.size else noise
+        moves = _channels(wrong)
+        self.shift = self.shift + moves if self.shift.size else moves
         self.count += wanted.size // max(1, error.size)
         self.clipped += float((beyond > (step or 0.0)).sum())
         self.clipped_power += float(np.square(beyond).sum())
@@ -110,6 +115,14 @@ class Own:
         times = self.error / max(1, self.count) / self.expected(tensor)
         return float(times.max()) / (1.0 + _FEW / max(1, self.count))
 
+    def is_shifted(self, tensor: Tensor) -> bool:
+        """True where all channels are off the same way, as where fractions are cut off and not rounded."""
+        step = _step(tensor)
+        if step is None or self.shift.size < 4 or self.count < 32:
+            return False
+        means = self.shift / self.count / step
+        return bool(abs(means.mean()) > max(_SHIFT, _SURE * means.std() / math.sqrt(means.size)))
+
     def verdict(self, tensor: Tensor, kinds: set[str], length: int, *, is_hybrid: bool = False) -> str:
         """Tell rounding, excess noise and fault apart; ``kinds``: the operators between the cuts."""
         if self.sums.not_finite > self.sums.not_finite_in_both:
@@ -121,7 +134,10 @@ class Own:
         factor = max(1.0, float(length)) * (_TABLE_FACTOR if integer and kinds & _TABLES else 1.0)
         factor *= _HYBRID_FACTOR if is_hybrid else 1.0
         ratio = self.ratio(tensor)
-        return FAULT if ratio > fault * factor else EXCESS if ratio > excess * factor else ROUNDING
+        if ratio > fault * factor:
+            return FAULT
+        shifted = length == 1 and not kinds & _TABLES and self.is_shifted(tensor)
+        return EXCESS if ratio > excess * factor or shifted else ROUNDING
 
     def worst_channels(self, tensor: Tensor) -> list[int]:
         """The channels that are far beyond rounding, the worst first."""

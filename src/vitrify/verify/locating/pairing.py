@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,9 @@ from vitrify.verify.metrics import cosine
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _PLAIN = {4: ((0, 2, 3, 1), (0, 3, 1, 2)), 3: ((0, 2, 1),), 5: ((0, 2, 3, 4, 1), (0, 4, 1, 2, 3))}
+_SURELY, _NEARLY = 0.98, 0.02
+"""Cosines that an unusual layout must reach, and by how much it must agree better than the usual ones."""
+_MOVES = 4
 ENOUGH = 0.3
 """Share of the computed tensors that names must pair; below it structure is asked."""
 
@@ -57,6 +61,17 @@ def pair_tensors(known: Sequence[str], graph: Graph, reference: Graph | None) ->
     return sorted(pairs, key=lambda pair: order[pair.tensor])
 
 
+def prefer_common(pairs: Sequence[Pair]) -> None:
+    """Of the layouts that are not believed, keep those that as many tensors have as the believed one, the most common
+    first: a fault turns one tensor, not most."""
+    common = Counter((len(pair.tensor.shape), pair.layout) for pair in pairs)
+    for pair in pairs:
+        rank = len(pair.tensor.shape)
+        more = [one for one in pair.options[1:]
+                if isinstance(one, Reordered) or common[rank, one] >= common[rank, pair.layout]]
+        pair.options[1:] = sorted(more, key=lambda layout: -common[rank, layout])
+
+
 def choose_layouts(pairs: Sequence[Pair], reference: dict[str, Array], candidate: dict[str, Array],
                    *, same_format: bool) -> list[Pair]:
     """Give each pair its layouts, the one that agrees best first; pairs that fit in none are left out."""
@@ -74,10 +89,52 @@ def choose_layouts(pairs: Sequence[Pair], reference: dict[str, Array], candidate
             fitting = [layout for layout in fitting if layout not in odd] + odd
             agreeing = [cosine(layout.apply(left), right) for layout in fitting] if len(fitting) > 1 else []
             best = agreeing.index(max(agreeing)) if agreeing else 0
+            if best and fitting[best] in odd and (
+                    agreeing[best] < _SURELY or max(agreeing[:len(fitting) - len(odd)], default=-1.0)
+                    > agreeing[best] - _NEARLY):
+                best = max(range(max(1, len(fitting) - len(odd))), key=agreeing.__getitem__)
             pair.options = [*fitting[best:best + 1], *fitting[:best], *fitting[best + 1:]]
         if pair.options:
             kept.append(pair)
     return kept
+
+
+class Reordered(Layout):
+    """What becomes of a reshaped tensor whose input has another layout: through the input's shape and order."""
+
+    inside: tuple[int, ...]
+
+    @classmethod
+    def through(cls, inside: tuple[int, ...], layout: Layout, shape: tuple[int, ...]) -> Reordered:
+        """Reshape to ``inside``, change the layout as ``layout`` says, then reshape to ``shape``."""
+        made = cls(layout.perm, shape)
+        made.inside = inside
+        return made
+
+    def apply(self, reference: Array) -> Array:
+        """Bring a value of the reference into the candidate's order."""
+        return super().apply(reference.reshape(self.inside))
+
+    def __str__(self) -> str:
+        return f"in the order of {list(self.inside)} transposed by {list(self.perm)}"
+
+
+def follow_reshapes(pairs: Sequence[Pair], reference: dict[str, Array], candidate: dict[str, Array]) -> None:
+    """Add to what a RESHAPE gives the order that it has where the reshaped tensor has another layout."""
+    by_tensor = {pair.tensor: pair for pair in pairs}
+    for pair in pairs:
+        node = pair.tensor.producer
+        before, steps = None, 0
+        while node is not None and before is None and steps < _MOVES and node.op.kind in (
+                ("RESHAPE",) if not steps else ("RESHAPE", "TRANSPOSE")):
+            before, node, steps = by_tensor.get(node.input(0)), node.input(0).producer, steps + 1
+        if before is None or not before.layout.perm or isinstance(before.layout, Reordered):
+            continue
+        left, right = reference[pair.reference], candidate[pair.tensor.name]
+        more = Reordered.through(reference[before.reference].shape, before.layout, right.shape)
+        if left.size == right.size and not np.array_equal(more.apply(left), pair.layout.apply(left)):
+            better = cosine(more.apply(left), right) > cosine(pair.layout.apply(left), right)
+            pair.options = [more, *pair.options] if better else [*pair.options, more]
 
 
 def fix_outputs(pairs: Sequence[Pair], model: Model) -> None:

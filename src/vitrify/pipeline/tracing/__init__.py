@@ -1,0 +1,1 @@
+"""One tensor through all stages."""
