@@ -49,11 +49,12 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
     if len(models) < 2:
         raise UsageError.of("call.models", f"{len(models)} model given, a comparison needs two or more",
                             help="vitrify verify model.onnx model_int8.tflite --data FOLDER")
+    recorded = [model for model in models if is_recorded(model)]
     for model in models:
-        existing(model)
+        if model not in recorded:
+            existing(model)
     if on not in (None, NPUSIM):
         raise UsageError.of("verify.on", f"nothing here is called '{on}'", help=f"--on {NPUSIM}, or leave it out")
-    recorded = [model for model in models if is_recorded(model)]
     compiled = [model for model in models if model not in recorded and runs_on_npusim(model)]
     if on is not None and not compiled:
         raise UsageError.of("verify.on", f"no form is compiled for an NPU that {NPUSIM} runs",
