@@ -361,9 +361,9 @@ def sweep(model: str | Path, target: str, output: str | Path | None = None, *, s
 
 def profile(model: Source, target: str = "", *, xnnpack: bool = True, int8: bool = False, memory_modes: bool = False,
             threads: int = 1, runs: int | None = None, warmup: int = 5, compare: Source | None = None,
-            fail_if: Sequence[str] = (), data: str | Path | None = None, preprocess: Preprocess | None = None,
-            shapes: Shapes | None = None, dims: Dims | None = None, values: Values | None = None,
-            trust: bool = False) -> ProfileResult:
+            fail_if: Sequence[str] = (), on: str = "", data: str | Path | None = None,
+            preprocess: Preprocess | None = None, shapes: Shapes | None = None, dims: Dims | None = None,
+            values: Values | None = None, trust: bool = False) -> ProfileResult:
     """Say where the time and the memory of a model go: measured on this machine, or estimated for ``target``.
 
     Args:
@@ -374,6 +374,7 @@ def profile(model: Source, target: str = "", *, xnnpack: bool = True, int8: bool
         memory_modes: compile in each memory mode of the target.
         compare: another model, profiled the same way, or the JSON of an earlier profile.
         fail_if: conditions such as ``latency_ms>+5%``; the result is not ``ok`` where one holds.
+        on: "npusim" runs a compiled file in the model of its NPU, and counts the bytes that each node moves.
         data, preprocess: as for ``quantize``; without data the values are random.
         shapes, dims, values, trust: as for ``load``.
 
@@ -384,7 +385,7 @@ def profile(model: Source, target: str = "", *, xnnpack: bool = True, int8: bool
     from vitrify.pipeline.profiling.profile import ProfileOptions
 
     options = ProfileOptions(target=target, xnnpack=xnnpack, integers=int8, modes=memory_modes, threads=threads,
-                             runs=runs, warmup=warmup)
+                             runs=runs, warmup=warmup, on=on)
     with ExitStack() as stack:
         path = stack.enter_context(_file(model))
         other = None if compare is None else stack.enter_context(_file(compare))

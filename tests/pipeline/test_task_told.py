@@ -51,8 +51,8 @@ def test_a_file_remembers_the_task_that_the_call_names(made: Path) -> None:
 
 
 def test_the_task_reaches_the_integer_file(made: Path) -> None:
-    ran = command("quantize", made / "classes.onnx", "--data", made / "grey.npy", "--task", "embedding", "--effort", "fast",
-              "-o", made / "int8.tflite", "--json")
+    ran = command("quantize", made / "classes.onnx", "--data", made / "grey.npy", "--task", "embedding",
+                  "--effort", "fast", "-o", made / "int8.tflite", "--json")
     assert ran.returncode == 0, ran.stdout
     assert kind_in(made / "int8.tflite") == "embedding"
 
@@ -84,7 +84,8 @@ def answers(made: Path, name: str, change: Callable[[np.ndarray], np.ndarray] | 
             if tensor is not None and tensor.data is not None and node.op.kind == "CONV_2D":
                 tensor.data = change(np.asarray(tensor.data))
     tflite.write(model, other)
-    return answers_agree(source, made / f"{name}.tflite", other, DataOptions(path=made / "grey.npy"), 4)
+    return answers_agree(source, made / f"{name}.tflite", other, DataOptions(path=made / "grey.npy"), 4,
+                         other.name)
 
 
 def test_equal_answers_are_said_to_be_equal(made: Path) -> None:

@@ -43,6 +43,9 @@ SaveOption = Annotated[Path | None, Option(
 ReportOption = Annotated[Path | None, Option(
     "--report", metavar="FILE", is_file=True,
     help="Write a page with all of it: tables, graph, charts, in one file that needs no network.")]
+OnOption = Annotated[str, Option(
+    "--on", metavar="NAME", help="npusim: run a compiled file in the model of its NPU, and count the bytes that each "
+                                 "node moves.")]
 RandomOption = Annotated[bool, Option("--random-inputs", help="Run on random values (the default without --data).")]
 
 
@@ -55,12 +58,13 @@ def profile(model: o.ModelArgument, host: HostOption = False, target: ChipOption
             trust: o.TrustOption = False, mean: o.MeanOption = None, std: o.StdOption = None, fit: o.FitOption = None,
             color: o.ColorOption = None, prepare: o.PrepareOption = o.NONE, seed: o.SeedOption = 0,
             csv: CsvOption = None, trace: TraceOption = None, model_explorer: ExplorerOption = None,
-            save_model: SaveOption = None, report: ReportOption = None,
+            save_model: SaveOption = None, report: ReportOption = None, on: OnOption = "",
             json: o.JsonOption = False, quiet: o.QuietOption = False) -> int:
     """Say where the time and the memory of a model go, operator by operator.
 
     On this machine the operators are measured; for a chip they are estimated, by its compiler's cycles and by models of
-    its cores. A float model is profiled in integers for a chip. Exits with 1 when a --fail-if holds.
+    its cores. A float model is profiled in integers for a chip. A file that `compile` or `build` wrote for an Ethos-U
+    says itself what its commands cost. Exits with 1 when a --fail-if holds.
     """
 
     def work(reporter: Reporter) -> Result:
@@ -73,7 +77,7 @@ def profile(model: o.ModelArgument, host: HostOption = False, target: ChipOption
                       exports={"csv": csv, "trace": trace, "model-explorer": model_explorer, "report": report},
                       page=profile_page)
         options = ProfileOptions(target=target, xnnpack=not no_xnnpack, threads=threads, runs=runs, warmup=warmup,
-                                 modes=memory_modes, integers=int8, save=save_model)
+                                 modes=memory_modes, integers=int8, save=save_model, on=on)
         return profile_file(model, options, asked, given, o.conversion(shape, dim, value, trust), reporter)
 
     return run_command("profile", work, json=json, quiet=quiet)

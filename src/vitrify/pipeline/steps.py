@@ -91,7 +91,7 @@ def refuse_compiled(model: Path | Model) -> None:
     Raises:
         ModelError: it does.
     """
-    if not _is_compiled(model):
+    if not is_compiled(model):
         return
     name = model.source or "the model" if isinstance(model, Model) else str(model)
     more = "" if isinstance(model, Model) else f"; `vitrify inspect {shell(model)}` says what it holds"
@@ -107,7 +107,8 @@ def runs_on_npusim(model: Path | Model) -> bool:
     return isinstance(model, Path) and is_tflite(model) and compiled_for(model) == ETHOS_U
 
 
-def _is_compiled(model: Path | Model) -> bool:
+def is_compiled(model: Path | Model) -> bool:
+    """True for a model that holds graphs compiled for an NPU."""
     if isinstance(model, Model):
         return kind_of(model) == "compiled"
     if not is_tflite(model):

@@ -56,7 +56,7 @@ def of_estimate(graph: Graph, placement: Placement, estimate: Estimate | None, t
             seconds = times[node].seconds
             row.time_ms, row.low_ms, row.high_ms = seconds.likely * 1e3, seconds.low * 1e3, seconds.high * 1e3
             row.bound, row.source = BOUNDS[times[node].bound], times[node].source
-            row.utilisation = _busy(row, target)
+            row.utilisation = busy(row, target)
         rows.append(row)
     share_out(list(rows))
     return ChipProfile(rows, _calls(estimate, placement), None)
@@ -79,7 +79,7 @@ def _compiled_row(index: int, node: Node, told: OperatorRow, where: _Partitions,
         row.compute_cycles, row.near_cycles, row.far_cycles, row.near_bytes, row.far_bytes = (
             sum(getattr(layer, name) for layer in row.layers)
             for name in ("compute_cycles", "near_cycles", "far_cycles", "near_bytes", "far_bytes"))
-        row.bound = _bound(row) if row.cycles else ""
+        row.bound = bound_of(row) if row.cycles else ""
         row.source = "the compiler's cycles"
     elif told.placement == "cpu":
         from vitrify.targets.estimating import cpu_time
@@ -89,7 +89,8 @@ def _compiled_row(index: int, node: Node, told: OperatorRow, where: _Partitions,
     return row
 
 
-def _bound(row: EstimatedRow) -> str:
+def bound_of(row: EstimatedRow) -> str:
+    """What an operator on the NPU waits for, by the compiler's cycles."""
     compute, near, far = row.compute_cycles or 0, row.near_cycles or 0, row.far_cycles or 0
     if max(near, far) <= compute:
         return "compute" if row.macs else "elements"
@@ -108,7 +109,7 @@ def _layer_ms(layer: Layer, target: Target) -> float:
     return layer.cycles * ratio / target.value("clock_hz") * 1e3
 
 
-def _busy(row: EstimatedRow, target: Target) -> float | None:
+def busy(row: EstimatedRow, target: Target) -> float | None:
     """The share of the NPU's MACs that are busy while it runs an operator, in the estimated time."""
     macs, clock = target.known("macs_per_cycle"), target.known("clock_hz")
     if row.placement != "npu" or not row.time_ms or not row.macs or not macs or not clock:

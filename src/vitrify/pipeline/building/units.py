@@ -240,7 +240,7 @@ def _compare(build: Build, name: str, reference: Path, candidate: str, limit: in
             from vitrify import tflite
 
             stage.findings += answers_agree(tflite.read(reference), reference, run.artifact(candidate), options.data,
-                                            limit)
+                                            limit, run.artifact(candidate).name)
     return found.stages[0]
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ProfileOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of a profile: on this machine or on ``target``, and how it is run. ``modes``: each memory mode of
     the target is tried. ``integers``: on this machine, a float model is measured in integers too. ``save``: where the
-    profiled file is written."""
+    profiled file is written. ``on``: ``npusim`` runs a compiled file in the model of its NPU."""
 
     target: str = ""
     xnnpack: bool = True
@@ -34,6 +34,7 @@ class ProfileOptions(msgspec.Struct, frozen=True, kw_only=True):
     modes: bool = False
     integers: bool = False
     save: Path | None = None
+    on: str = ""
 
     def check(self) -> None:
         """Refuse figures that make no sense.
@@ -41,6 +42,9 @@ class ProfileOptions(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             UsageError: there is one.
         """
+        if self.on not in ("", "npusim"):
+            raise UsageError.of("profile.on", f"nothing here is called '{self.on}'", where="--on",
+                                help="--on npusim, or leave it out")
         for name, value, least in (("--runs", self.runs, 1), ("--warmup", self.warmup, 0),
                                    ("--threads", self.threads, 1)):
             if value is not None and not least <= value <= MOST[name]:

@@ -15,7 +15,9 @@ from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.profiling.base import Profiled, ProfileOptions
 from vitrify.pipeline.profiling.forms import make_forms
 from vitrify.pipeline.profiling.on_chip import on_chip
+from vitrify.pipeline.profiling.on_commands import on_commands
 from vitrify.pipeline.profiling.on_host import on_host
+from vitrify.results import ProfileResult
 
 __all__ = ["ProfileOptions", "Profiled", "profile_model"]
 
@@ -34,6 +36,10 @@ def profile_model(source: Path, options: ProfileOptions, data: DataOptions, conv
     chip = load_target(options.target) if options.target else None
     existing(source)
     data.check()
+    compiled = on_commands(source, options, shown)
+    if compiled is not None:
+        _finish(compiled.result, source)
+        return compiled
     with ExitStack() as stack:
         file, told = stack.enter_context(exchanged(source, conversion, shown))
         folder = Path(stack.enter_context(temporary_folder()))
@@ -48,9 +54,13 @@ def profile_model(source: Path, options: ProfileOptions, data: DataOptions, conv
             result.exports["model"] = str(options.save)
         if forms.profiled.path == file:
             result.bytes = file.stat().st_size
+    _finish(result, source)
+    return found
+
+
+def _finish(result: ProfileResult, source: Path) -> None:
     result.model = str(source)
     result.ok = all(finding.severity is not Severity.ERROR for finding in result.findings)
-    return found
 
 
 def _save(path: Path, target: Path) -> None:

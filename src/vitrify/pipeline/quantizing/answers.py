@@ -28,7 +28,7 @@ LEAST: dict[str, tuple[str, float]] = {
 Classes and boxes take many samples for a figure; their scores are judged one by one where outputs are compared."""
 
 
-def answers_agree(model: Model, path: Path, made: Path, data: DataOptions, limit: int) -> list[Finding]:
+def answers_agree(model: Model, path: Path, made: Path, data: DataOptions, limit: int, name: str) -> list[Finding]:
     """Say how far the answers of a quantized model are those of the float one, where its task is known.
 
     Args:
@@ -36,6 +36,7 @@ def answers_agree(model: Model, path: Path, made: Path, data: DataOptions, limit
         path, made: the files of both.
         data: the samples; random ones tell nothing.
         limit: the most samples that are looked at.
+        name: what the quantized file will be called.
     Raises:
         VitrifyError: a model cannot be run.
     """
@@ -48,14 +49,14 @@ def answers_agree(model: Model, path: Path, made: Path, data: DataOptions, limit
         if says_so:
             raise
         return []                       # the shapes looked like that task, and the values are something else
-    name, least = LEAST[spec.kind]
-    if name not in figures:
+    figure, least = LEAST[spec.kind]
+    if figure not in figures:
         return []
-    good = figures[name] >= least
-    said = ", ".join(f"{other} {value:.1f}" for other, value in figures.items() if other != name)
+    good = figures[figure] >= least
+    said = ", ".join(f"{other} {value:.1f}" for other, value in figures.items() if other != figure)
     return [Finding(
-        code="quantize.answers", severity=Severity.INFO if good else Severity.WARNING, where=made.name,
-        headline=f"as {spec.kind}, {figures[name]:.1f} % {name} with the float model's answers"
+        code="quantize.answers", severity=Severity.INFO if good else Severity.WARNING, where=name,
+        headline=f"as {spec.kind}, {figures[figure]:.1f} % {figure} with the float model's answers"
                  + ("" if good else f", below {least:g} %"),
         why=f"{counted(samples, 'sample')} decoded as '{spec.decoder}'"
             + (f"; {said}" if said else "") + ("" if says_so else "; the outputs' shapes tell the task"),

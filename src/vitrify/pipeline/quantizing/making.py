@@ -121,7 +121,7 @@ def make(model: Model, path: Path, target: Path, job: Job, reporter: Reporter) -
     def look(aside: Path) -> None:
         with called(path, job.source), step(reporter, "verify") as note:
             compared.append(_judged(model, path, aside, target.name, data, facts.samples, reporter))
-            compared[0].findings += answers_agree(model, path, aside, data, samples_judged(model))
+            compared[0].findings += answers_agree(model, path, aside, data, samples_judged(model), target.name)
             note.text = summary(compared[0])
         if job.analyze:
             analyzed.append(analyze_float(path, aside, data, reporter, ("float", target.name)))
