@@ -33,7 +33,8 @@ def chain() -> ProfileResult:
              for n in range(COUNT)]
     both = FormRow(nodes=["node_3", "node_4"], operators=["CONV_2D", "ADD"], time_ms=2.0)
     nodes = [MappedRow(name="source_a", operator="Conv", how="split", integer_form=both),
-             MappedRow(name="source_b", operator="Relu", how="fused", into=["node_8"])]
+             MappedRow(name="source_b", operator="Relu", how="fused", into=["node_8"], after=[0]),
+             MappedRow(name="source_c", operator="Identity", how="unused", after=[1])]
     memory = MemoryPlan(live_bytes=300, peak_index=3, peak_node="node_3", alive=["t3"], lives=lives)
     mapping = MappingRow(source="chain.onnx", forms=["integer"], counts={"split": 1, "fused": 1}, nodes=nodes)
     return ProfileResult(model="chain.tflite", target="imx93", basis="estimated", total_ms=1200.0, operators=rows,
@@ -76,9 +77,9 @@ class Opened:
         """Return the names of the selected rows that are shown."""
         return [text.strip() for text in self.page.locator(f"{SELECTED} td:nth-child(3)").all_text_contents()]
 
-    def middle(self) -> tuple[float, float]:
-        """Return the middle of the graph's canvas, brought into sight."""
-        canvas = self.page.locator("#graph-canvas")
+    def middle(self, name: str = "graph") -> tuple[float, float]:
+        """Return the middle of a graph's canvas, brought into sight."""
+        canvas = self.page.locator(f"#{name}-canvas")
         canvas.scroll_into_view_if_needed()
         box = canvas.bounding_box()
         return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -187,13 +188,45 @@ def test_keys_walk_the_table(shown: Opened) -> None:
 def test_source_nodes_lead_to_all_their_operators(shown: Opened) -> None:
     page = shown.page
     page.click("#tab-sources")
-    assert page.text_content("#shown") == "2 of 2"
+    assert page.text_content("#shown") == "3 of 3"
     page.locator("#sources-grid tr[data-place]", has_text="source_a").click()
-    assert page.text_content("#details h3") == "2 operators"
+    assert page.locator("#details h3").all_text_contents() == ["Conv", "2 operators"]
     page.click("#tab-operators")
     page.locator("#operators-grid th button", has_text="#").click()
     page.locator("#operators-grid th button", has_text="#").click()
     assert set(shown.selected()) == {"node_3", "node_4"}
+
+
+def test_the_source_has_a_graph_of_its_own(shown: Opened) -> None:
+    page = shown.page
+    page.click("#tab-sources")
+    assert not page.locator("#graph-board").is_visible()
+    page.mouse.click(*shown.middle("source"))              # the slowest: source_a
+    assert page.text_content("#sources-grid tr[aria-selected=true] td:nth-child(3)") == "source_a"
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#details h3").first.text_content() == "Relu"
+    assert "No operator of its own" not in page.text_content("#details")
+    page.keyboard.press("ArrowDown")
+    assert page.locator("#details h3").all_text_contents() == ["Identity"]
+    assert "No operator of its own" in page.text_content("#details")
+    page.locator("#sources-grid tr[data-place]", has_text="source_a").click()
+    page.focus("#tab-sources")
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#graph-board").is_visible()
+    page.mouse.click(*shown.middle())                      # what it became is in the middle there
+    assert shown.selected() == ["node_3"]
+
+
+def test_the_whole_graph_leads_to_each_operator(shown: Opened) -> None:
+    page = shown.page
+    page.click("#graph-board [data-zoom=whole]")
+    x, y = shown.middle()
+    page.mouse.click(x, y)
+    name = page.text_content("#details .sub")
+    assert name
+    page.keyboard.press("Escape")
+    page.mouse.click(x, y)                                 # it was brought into the middle
+    assert page.text_content("#details .sub") == name
 
 
 def test_charts_lead_to_operators(shown: Opened) -> None:

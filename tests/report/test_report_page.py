@@ -96,7 +96,7 @@ def test_the_data_is_there_once_and_whole(tmp_path: Path) -> None:
     record = example()
     held = json.loads(embedded(render_report(record, example_folder(tmp_path))))
     assert msgspec.convert(held["run"], RunRecord) == record
-    assert sorted(held) == ["graph", "run"]
+    assert sorted(held) == ["graph", "run", "source"]
 
 
 def test_only_the_page_s_own_script_may_run(text: str) -> None:

@@ -42,12 +42,20 @@ def map_forms(sources: Sequence[SourceEntry], floating: Graph | None, integers: 
         if partitions:
             row.compiled_form = _compiled(next(reversed(maps.values()))[index], rows, partitions, last)
         answer.nodes.append(row)
+    _link(answer.nodes, sources)
     answer.counts = dict(Counter(row.how for row in answer.nodes))
     for name, graph in (("float", floating), ("integer", integers)):
         if graph is not None:
             given: Sequence[Row] = rows if graph is last else float_rows
             answer.inserted += _inserted(name, graph, given, {entry.name for entry in sources})
     return answer
+
+
+def _link(rows: Sequence[MappedRow], sources: Sequence[SourceEntry]) -> None:
+    """Say after which nodes of the source each one stands; there is a row for each, in order."""
+    makers = {name: number for number, entry in enumerate(sources) for name in entry.outputs}
+    for number, (row, entry) in enumerate(zip(rows, sources, strict=False)):
+        row.after = sorted({makers[name] for name in entry.inputs if makers.get(name, number) != number})
 
 
 class _Costs:

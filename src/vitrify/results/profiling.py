@@ -232,12 +232,14 @@ class FormRow(msgspec.Struct, kw_only=True):
 
 class MappedRow(msgspec.Struct, kw_only=True):
     """A node of the source beside what it became. ``how``: ``kept``, ``split``, ``fused``, ``folded`` (``into`` are
-    those that use its value), ``unused``; ``passes`` touched it."""
+    those that use its value), ``unused``; ``passes`` touched it. ``after`` are the places in the list of the nodes
+    whose values it reads."""
 
     name: str
     operator: str
     how: str
     into: list[str] = []
+    after: list[int] = []
     passes: list[str] = []
     float_form: FormRow | None = None
     integer_form: FormRow | None = None

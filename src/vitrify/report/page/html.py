@@ -58,7 +58,7 @@ def render_report(record: RunRecord, folder: Path) -> str:
         run.ledger(record), run.calibration(record), run.stages(record), run.reproduce(record)]
     data: dict[str, Any] = {"run": record}
     if profile is not None:
-        data["graph"] = drawing.graph(profile)
+        data |= {"graph": drawing.graph(profile), "source": drawing.source(profile)}
     return page(f"{record.name} on {record.target}", head.of_run(record), sections,
                 f"Vitrify {record.versions.get('vitrify', '')}, run of {record.started}", data)
 
@@ -78,7 +78,7 @@ def render_profile(result: ProfileResult) -> str:
     sections = [found if first else None, comparison.comparison(result), *_profile_sections(result),
                 placement.placement(placed, None, result), None if first else found, method.method(result)]
     return page(head.title_of(result), head.of_profile(result), sections, f"Vitrify {__version__}",
-                {"profile": result, "graph": drawing.graph(result)})
+                {"profile": result, "graph": drawing.graph(result), "source": drawing.source(result)})
 
 
 def _profile_sections(profile: ProfileResult) -> Sequence[Section | None]:

@@ -33,13 +33,13 @@ const countText = (value) => scaled(value, [[" T", 1e12], [" G", 1e9], [" M", 1e
 const share = (value) => (value === null || value === undefined ? "" : (100 * value).toFixed(value < 0.1 ? 1 : 0) + " %");
 const boundClass = (bound) => (bound === "near memory" ? "near" : bound || "other");
 
-// What is selected: numbers of operators, the first of which is looked at.
+// What is selected: numbers of operators, the first of which is looked at; and the source node that led to them.
 const selection = {
   chosen: [],
   listeners: [],
-  choose(numbers, from) {
-    this.chosen = numbers.filter((number) => number >= 0 && number < rows.length);
-    for (const listener of this.listeners) listener(this.chosen, from);
+  choose(numbers, from, node) {
+    this.chosen = [...new Set(numbers)].filter((number) => number >= 0 && number < rows.length);
+    for (const listener of this.listeners) listener(this.chosen, from, node);
   },
 };
 
@@ -50,8 +50,29 @@ rows.forEach((row, number) => {
 });
 const numbersOf = (names) => names.flatMap((name) => byName.get(name) || []);
 
-const users = rows.map(() => []);
-rows.forEach((row, number) => row.after.forEach((maker) => users[maker] && users[maker].push(number)));
+function usersOf(list) {
+  const users = list.map(() => []);
+  list.forEach((row, number) => row.after.forEach((maker) => users[maker] && users[maker].push(number)));
+  return users;
+}
+const users = usersOf(rows);
+
+// The nodes of the source as the graph draws them: with what their operators take, shared out where others share them.
+const sources = profile ? profile.mapping.nodes : [];
+const formOf = (row) => row.integer_form || row.float_form || { nodes: row.into, operators: [], types: [], time_ms: null, bytes: null, placement: "" };
+const ownedBy = sources.map((row) => numbersOf(formOf(row).nodes));
+const sharers = new Map();
+for (const owned of ownedBy) for (const number of owned) sharers.set(number, (sharers.get(number) || 0) + 1);
+const sourceRows = sources.map((row, index) => {
+  const form = formOf(row), owned = ownedBy[index].map((number) => rows[number]);
+  const longest = owned.reduce((best, one) => (!best || (one.time_ms || 0) > (best.time_ms || 0) ? one : best), null);
+  const live = row.integer_form || row.float_form;
+  return {
+    operator: row.operator, node: row.name, after: row.after, time_ms: live ? form.time_ms : null, bytes: live ? form.bytes || 0 : 0,
+    macs: live ? ownedBy[index].reduce((sum, number) => sum + rows[number].macs / sharers.get(number), 0) : 0,
+    placement: live && longest ? longest.placement : "folded", bound: live && longest ? longest.bound : "",
+  };
+});
 
 // Colours as the page has them now: the theme decides, and the drawing asks.
 const probe = element("span", { class: "quiet", "aria-hidden": "true" });

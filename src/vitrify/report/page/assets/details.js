@@ -54,10 +54,22 @@ function summaryOf(numbers) {
           ...links("Selected", numbers)];
 }
 
+function toldOfNode(number) {
+  const row = sources[number], form = formOf(row);
+  return [
+    element("h3", { text: row.operator }), element("p", { class: "sub mono", text: row.name }),
+    ...facts("", [["became", row.how], [profile.basis, form.time_ms === null ? "" : `${milliseconds(form.time_ms)} ms`],
+                  ["float", row.float_form && row.integer_form && row.float_form.time_ms !== null ? `${milliseconds(row.float_form.time_ms)} ms` : ""],
+                  ["place", form.placement], ["type", form.types.join(", ")], ["in", row.into.slice(0, 6).join(", ")], ["touched by", row.passes.join(", ")]]),
+    element("h4", { text: ownedBy[number].length ? "What it is now" : "No operator of its own" }),
+  ];
+}
+
 if (profile && $("details")) {
   const empty = [...$("details").childNodes];
-  selection.listeners.push((numbers) => {
-    const told = numbers.length === 0 ? empty : numbers.length === 1 ? toldOf(numbers[0]) : summaryOf(numbers);
+  selection.listeners.push((numbers, from, node) => {
+    const found = numbers.length === 0 ? [] : numbers.length === 1 ? toldOf(numbers[0]) : summaryOf(numbers);
+    const told = node === undefined ? (found.length ? found : empty) : [...toldOfNode(node), ...found];
     $("details").replaceChildren(...told);
     $("details").scrollTop = 0;
     $("said").textContent = numbers.length === 1 ? `${rows[numbers[0]].operator} ${rows[numbers[0]].node.slice(0, 120)}, ${milliseconds(rows[numbers[0]].time_ms) || "no"} milliseconds`

@@ -14,7 +14,11 @@ function ramp(dark) {
   });
 }
 
-function graphOn(canvas, overview, layout) {
+function graphOn(canvas, overview, layout, rows, owned, asNodes) {
+  const users = usersOf(rows);
+  const errorOf = (number) => owned[number].reduce((least, one) => (errors.of(one) === null ? least : Math.min(least ?? Infinity, errors.of(one))), null);
+  const owners = new Map();
+  owned.forEach((numbers, number) => numbers.forEach((one) => owners.set(one, [...(owners.get(one) || []), number])));
   const WIDE = 158, TALL = 42, ACROSS = 178, DOWN = 74, BAND = 24;
   const context = canvas.getContext("2d", { alpha: false });
   const x = layout.x.map((value) => value * ACROSS), y = layout.layer.map((value) => value * DOWN);
@@ -23,6 +27,7 @@ function graphOn(canvas, overview, layout) {
   const layers = [];
   layout.layer.forEach((layer, number) => (layers[layer] = layers[layer] || []).push(number));
   for (let layer = 0; layer < layers.length; layer++) (layers[layer] = layers[layer] || []).sort((a, b) => x[a] - x[b]);
+  let begun = false;
   const view = { x: 0, y: 0, scale: 1, width: 1, height: 1, ratio: 1 };
   let level = new Uint8Array(count), colours = [], inks = {}, chosen = new Set(), first = -1, strip = null;
 
@@ -70,7 +75,7 @@ function graphOn(canvas, overview, layout) {
     time: { value: (row) => row.time_ms, show: (value) => `${milliseconds(value)} ms` },
     bytes: { value: (row) => row.bytes, show: bytesText },
     macs: { value: (row) => row.macs, show: countText },
-    error: { value: (row, number) => (errors.of(number) === null ? null : Math.max(0, 60 - errors.of(number))),
+    error: { value: (row, number) => (errorOf(number) === null ? null : Math.max(0, 60 - errorOf(number))),
              show: (value) => `${(60 - value).toFixed(0)} dB` },
   };
   let heat = "time", legend = ["", ""];
@@ -96,7 +101,7 @@ function graphOn(canvas, overview, layout) {
 
   function paintLegend() {
     const box = $("heat-scale");
-    if (!box) return;
+    if (!box || canvas.closest("[hidden]")) return;
     box.replaceChildren();
     if (HEATS[heat]) {
       const bar = element("canvas", { width: LEVELS * 2, height: 10, "aria-hidden": "true" });
@@ -362,6 +367,19 @@ function graphOn(canvas, overview, layout) {
     return layers[layer].find((number) => gx >= x[number] && gx <= x[number] + WIDE) ?? -1;
   }
 
+  function pick(numbers, move) {
+    chosen = new Set(numbers);
+    first = numbers.length ? numbers[0] : -1;
+    if (move && first >= 0) show(first);
+    selection.choose(numbers.flatMap((number) => owned[number]), canvas, asNodes && first >= 0 ? first : undefined);
+    ask();
+  }
+
+  function show(number) {
+    if (view.scale < 0.4) view.scale = 0.8;
+    centre(number);
+  }
+
   let held = null;
   const place = (event) => [event.offsetX, event.offsetY];
   canvas.addEventListener("pointerdown", (event) => {
@@ -389,8 +407,8 @@ function graphOn(canvas, overview, layout) {
     if (held && !held.moved) {
       const under = at(...place(event));
       const more = event.ctrlKey || event.metaKey;
-      if (under >= 0) selection.choose(more ? [under, ...selection.chosen.filter((one) => one !== under)] : [under], canvas);
-      else selection.choose([], canvas);
+      if (under >= 0) pick([under, ...(more ? [...chosen].filter((one) => one !== under) : [])], Boolean(map));
+      else pick([], false);
     }
     held = null;
     canvas.classList.remove("held");
@@ -407,7 +425,7 @@ function graphOn(canvas, overview, layout) {
     }
   }, { passive: false });
   canvas.addEventListener("keydown", (event) => {
-    const step = (numbers) => { if (numbers.length) selection.choose([numbers[0]], "keys"); };
+    const step = (numbers) => { if (numbers.length) pick([numbers[0]], true); };
     const beside = (way) => {
       const row = layers[layout.layer[first]];
       step([row[row.indexOf(first) + way]].filter((number) => number !== undefined));
@@ -420,7 +438,7 @@ function graphOn(canvas, overview, layout) {
       ArrowDown: () => (first < 0 ? step([0]) : step(hottest(users[first]))),
       ArrowUp: () => (first < 0 ? step([0]) : step(hottest(rows[first].after))),
       ArrowLeft: () => first >= 0 && beside(-1), ArrowRight: () => first >= 0 && beside(1),
-      Escape: () => selection.choose([], "keys"),
+      Escape: () => pick([], false),
     };
     if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) return;
     event.preventDefault();
@@ -434,30 +452,29 @@ function graphOn(canvas, overview, layout) {
   overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); travel(event); });
   overview.addEventListener("pointermove", (event) => { if (event.buttons) travel(event); });
 
-  selection.listeners.push((numbers, from) => {
-    chosen = new Set(numbers);
-    first = numbers.length ? numbers[0] : -1;
-    if (first >= 0 && map && from === canvas) {
-      view.scale = Math.max(view.scale, 0.8);
-      centre(first);
-    } else if (first >= 0 && from !== canvas && !map) {
-      if (view.scale < 0.4) view.scale = 0.8;
-      centre(first);
-    }
+  selection.listeners.push((numbers, from, node) => {
+    if (from === canvas) return;
+    const found = asNodes && node !== undefined ? [node] : numbers.flatMap((number) => owners.get(number) || []);
+    chosen = new Set(found);
+    first = found.length ? found[0] : -1;
+    if (first >= 0 && begun && !map) show(first);
     ask();
   });
   theme.listeners.push(paint);
-  let begun = false;
   new ResizeObserver(() => {
     const ratio = Math.min(2, window.devicePixelRatio || 1);
+    if (!canvas.clientWidth) return;
     Object.assign(view, { width: canvas.clientWidth, height: canvas.clientHeight, ratio });
-    if (!view.width) return;
     canvas.width = view.width * ratio;
     canvas.height = view.height * ratio;
     overview.width = overview.clientWidth * ratio;
     overview.height = overview.clientHeight * ratio;
     strip = null;
-    if (!begun) { begun = true; start(); }
+    if (!begun) {
+      begun = true;
+      start();
+      if (first >= 0) show(first);
+    }
     draw();
   }).observe(canvas);
   paint();
@@ -467,14 +484,22 @@ function graphOn(canvas, overview, layout) {
   };
 }
 
-let graph = null;
-if (profile && data.graph && $("graph-canvas") && rows.length) {
-  graph = graphOn($("graph-canvas"), $("graph-overview"), data.graph);
-  $("zoom-in").addEventListener("click", () => graph.zoom(1.25));
-  $("zoom-out").addEventListener("click", () => graph.zoom(0.8));
-  $("zoom-whole").addEventListener("click", graph.whole);
+const graphs = [];
+function addGraph(name, layout, list, owned, asNodes) {
+  if (!layout || !$(`${name}-canvas`)) return;
+  const made = graphOn($(`${name}-canvas`), $(`${name}-overview`), layout, list, owned, asNodes);
+  const work = { in: () => made.zoom(1.25), out: () => made.zoom(0.8), whole: made.whole };
+  for (const button of $(`${name}-board`).querySelectorAll("[data-zoom]")) button.addEventListener("click", work[button.dataset.zoom]);
+  graphs.push(made);
+}
+
+if (profile && $("heat")) {
   const known = { error: errors.known, bound: rows.some((row) => row.bound), time: rows.some((row) => row.time_ms) };
   for (const option of [...$("heat").options]) if (known[option.value] === false) option.remove();
-  graph.colour($("heat").value);
-  $("heat").addEventListener("input", (event) => graph.colour(event.target.value));
+  addGraph("graph", data.graph, rows, rows.map((_, number) => [number]), false);
+  addGraph("source", data.source, sourceRows, ownedBy, true);
+  const paint = () => graphs.forEach((made) => made.colour($("heat").value));
+  $("heat").addEventListener("input", paint);
+  for (const tab of document.querySelectorAll(".tabs button")) tab.addEventListener("click", paint);
+  paint();
 }

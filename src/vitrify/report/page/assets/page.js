@@ -40,7 +40,7 @@ window.addEventListener("beforeprint", () => {
   kept = document.documentElement.dataset.theme || "";
   document.documentElement.dataset.theme = "light";
   theme.changed();
-  if (graph) graph.draw();
+  for (const graph of graphs) graph.draw();
 });
 window.addEventListener("afterprint", () => {
   if (kept) document.documentElement.dataset.theme = kept;

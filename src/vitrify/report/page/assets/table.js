@@ -1,5 +1,5 @@
 // The table of operators, and that of the source's nodes: sorted, narrowed, and only as many rows in the page as are seen.
-function gridOf(box, name, source, columns, operatorsOf) {
+function gridOf(box, name, source, columns, owned, asNodes) {
   const HEIGHT = 32, MARGIN = 20;
   let order = columns.findIndex((column) => column.first), downwards = true;
   let shown = source.slice();
@@ -19,7 +19,6 @@ function gridOf(box, name, source, columns, operatorsOf) {
   source.forEach((row, number) => { row.number = number; });
   const most = columns.map((column) => (column.bar ? Math.max(1e-12, ...source.map((row) => column.value(row) || 0)) : 0));
   const words = source.map((row) => columns.map((column) => (column.text ? column.value(row) : "")).join(" ").toLowerCase());
-  const owned = source.map(operatorsOf);
 
   function sortBy(index) {
     downwards = index === order ? !downwards : !columns[index].text;
@@ -106,7 +105,7 @@ function gridOf(box, name, source, columns, operatorsOf) {
     active = place;
     const numbers = owned[shown[place].number];
     const before = extend ? selection.chosen.filter((number) => !numbers.includes(number)) : [];
-    selection.choose([...numbers, ...before], box);
+    selection.choose([...numbers, ...before], box, asNodes ? shown[place].number : undefined);
   }
 
   let waiting = false;
@@ -223,7 +222,7 @@ function sourceColumns() {
     { title: `ms ${profile.basis}`, width: "136px", value: (row) => form(row) && form(row).time_ms, show: (row) => milliseconds(form(row) && form(row).time_ms), bar: true, first: true },
     { title: "Bytes", width: "92px", value: (row) => form(row) && form(row).bytes, show: (row) => bytesText(form(row) && form(row).bytes), bar: true },
     { title: "Type", width: "90px", text: true, value: (row) => (form(row) ? form(row).types.join(", ") : "") },
-    { title: "Place", width: "96px", text: true, value: (row) => (form(row) ? form(row).placement : ""),
+    { title: "Place", width: "128px", text: true, value: (row) => (form(row) ? form(row).placement : ""),
       draw: (row) => (form(row) && form(row).placement ? form(row).placement.split(", ").map(chip) : []) },
     { title: "Touched by", width: "190px", text: true, value: (row) => row.passes.join(", ") },
   ].filter(Boolean);
@@ -250,11 +249,8 @@ function fill(select, values, all) {
 }
 
 if (profile && $("operators-grid")) {
-  const operators = gridOf($("operators-grid"), "Operators", rows, operatorColumns(), (row) => [row.number]);
-  const sources = $("sources-grid") && profile.mapping.nodes.length
-    ? gridOf($("sources-grid"), "Nodes of the source", profile.mapping.nodes, sourceColumns(),
-             (row) => numbersOf((row.integer_form || row.float_form || { nodes: row.into }).nodes))
-    : null;
+  const operators = gridOf($("operators-grid"), "Operators", rows, operatorColumns(), rows.map((_, number) => [number]), false);
+  const nodes = $("sources-grid") ? gridOf($("sources-grid"), "Nodes of the source", sources, sourceColumns(), ownedBy, true) : null;
   const search = $("search"), place = $("by-place"), part = $("by-part"), kind = $("by-kind"), told = $("shown");
   const tally = (key) => {
     const counts = new Map();
@@ -269,10 +265,9 @@ if (profile && $("operators-grid")) {
     const fits = (row) => (!place.value || row.placement === place.value) && (!part.value || String(row.partition) === part.value)
       && (!kind.value || row.operator === kind.value);
     const first = operators.narrow((row, words) => wanted.every((word) => words.includes(word)) && fits(row));
-    const second = sources ? sources.narrow((row, words) => wanted.every((word) => words.includes(word))
-      && ((!place.value && !part.value && !kind.value)
-          || numbersOf((row.integer_form || row.float_form || { nodes: [] }).nodes).some((number) => fits(rows[number])))) : 0;
-    told.textContent = $("operators-grid").hidden ? `${second} of ${sources.count}` : `${first} of ${operators.count}`;
+    const second = nodes ? nodes.narrow((row, words) => wanted.every((word) => words.includes(word))
+      && ((!place.value && !part.value && !kind.value) || ownedBy[row.number].some((number) => fits(rows[number])))) : 0;
+    told.textContent = $("operators-grid").hidden ? `${second} of ${nodes.count}` : `${first} of ${operators.count}`;
   };
   for (const field of [search, place, part, kind]) field.addEventListener("input", narrow);
   const tabs = [...document.querySelectorAll(".tabs button")];
@@ -282,15 +277,16 @@ if (profile && $("operators-grid")) {
       one.tabIndex = one === tab ? 0 : -1;
       $(one.getAttribute("aria-controls")).hidden = one !== tab;
     }
+    for (const [board, owner] of [["graph-board", tabs[0]], ["source-board", tabs[1]]]) if ($(board)) $(board).hidden = owner !== tab;
     narrow();
-    (tab === tabs[0] ? operators : sources).reveal();
+    (tab === tabs[0] ? operators : nodes).reveal();
   };
   tabs.forEach((tab, index) => {
     tab.addEventListener("click", () => open(tab));
     tab.addEventListener("keydown", (event) => {
       if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
       const next = tabs[(index + 1) % tabs.length];
-      open(next);
+      next.click();
       next.focus();
     });
   });
