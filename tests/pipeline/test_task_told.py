@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import task_models
 import vitrify as vt
 from vitrify import VitrifyError, tflite
 from vitrify.core.findings import Finding, Severity
+from vitrify.pipeline.evaluating.evaluate import EvalOptions, evaluate_files
 from vitrify.pipeline.options import DataOptions
 from vitrify.pipeline.quantizing.answers import answers_agree
 from vitrify.tasks.spec import remembered
@@ -104,12 +104,12 @@ def test_classes_are_not_judged_by_a_few_samples(made: Path) -> None:
     assert answers(made, "classes") == []
 
 
-def test_python_evaluates_as_the_command_does(made: Path, tmp_path: Path) -> None:
+def test_python_evaluates_forms_in_memory_too(made: Path, tmp_path: Path) -> None:
     data = task_models.digits(tmp_path / "digits.npz", 40)
     found = vt.evaluate(made / "classes.onnx", vt.load(made / "classes.onnx"), data=data)
-    ran = command("eval", made / "classes.onnx", "--data", data, "--state", tmp_path / "state.jsonl", "--json")
+    alone = evaluate_files([made / "classes.onnx"], data, EvalOptions(state=tmp_path / "state.jsonl"))
     assert (found.command, found.truth, found.samples) == ("eval", "labels", 40)
-    assert [stage.figures for stage in found.stages] == 2 * [json.loads(ran.stdout)["stages"][0]["figures"]]
+    assert [stage.figures for stage in found.stages] == 2 * [alone.stages[0].figures]
     assert msgspec.json.encode(found)
 
 

@@ -92,6 +92,14 @@ def island(path: Path) -> Path:
     return saved(s, convolution(s, x, 8), path)
 
 
+def runnable_island(path: Path) -> Path:
+    """Two convolutions for the NPU, and between them what only the CPU takes, in integers too."""
+    s = Sketch(Graph("main"), "m")
+    x = convolution(s, s.value((1, 16, 16, 8)), 16)
+    x = s.add(ops.SpaceToDepth(block_size=2), [x]).output
+    return saved(s, convolution(s, x, 8), path)
+
+
 def plain(path: Path) -> Path:
     """Three convolutions, all of which an NPU takes."""
     s = Sketch(Graph("main"), "m")
