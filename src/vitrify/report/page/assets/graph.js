@@ -57,7 +57,8 @@ function graphOn(canvas, overview, layout, rows, owned, asNodes) {
       }
     }
   }
-  rows.forEach((row, to) => row.after.forEach((from) => {
+  let ready = false;
+  const prepare = () => rows.forEach((row, to) => row.after.forEach((from) => {
     const span = layout.layer[to] - layout.layer[from];
     if (span > 1 && !bends.has(from * count + to)) {
       far.push([from, to]);
@@ -141,6 +142,10 @@ function graphOn(canvas, overview, layout, rows, owned, asNodes) {
 
   function draw() {
     if (map) return drawMap();
+    if (!ready) {
+      ready = true;               // when it is first seen
+      prepare();
+    }
     const { scale, ratio } = view;
     const bottom = view.y + view.height / scale;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
