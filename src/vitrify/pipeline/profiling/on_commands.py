@@ -171,9 +171,9 @@ def _cpu_nodes(program: Program) -> list[Node]:
 def _cycles(commands: CommandMap, unowned: Sequence[Scheduled]) -> CyclesRow:
     rows = commands.scheduled
     whole, rest = sum(one.cycles for one in rows), sum(one.cycles for one in unowned)
-    return CyclesRow(total=whole, compute=sum(one.npu_cycles for one in rows),
-                     near=sum(one.sram_cycles for one in rows), far=sum(one.far_cycles for one in rows), macs=sum(one.macs for one in rows),
-                     operators=whole - rest, overhead=rest)
+    return CyclesRow(total=whole, operators=whole - rest, overhead=rest, compute=sum(one.npu_cycles for one in rows),
+                     near=sum(one.sram_cycles for one in rows), far=sum(one.far_cycles for one in rows),
+                     macs=sum(one.macs for one in rows))
 
 
 def _layer(one: Scheduled) -> LayerRow:
