@@ -29,6 +29,7 @@ PROMISED = {
     "measure": "target side threads measured_ms estimated_ms corrected_ms parts measurements error_before error_after",
     "profile": "model target basis source total_ms operators overhead nodes memory mapping advice comparison gates",
     "reduce": "model output file reason operators steps finished confirmed",
+    "trace": "tensor stages samples files",
     "bisect": "model float_db integer_db least_db output culprits",
 }
 COMMON = "schema_version command ok findings"
