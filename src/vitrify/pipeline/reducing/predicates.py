@@ -158,21 +158,15 @@ def quantizing(trial: Trial) -> list[Finding]:
 
 @predicate("sqnr", "DB[,TENSOR]", 1)
 def drowning(trial: Trial) -> list[Finding]:
-    """An output, or the tensor named, keeps less than so many decibels in 8 bits."""
+    """An output, a group of its channels, or the tensor named keeps less than so many decibels in 8 bits."""
     least = _decibels(trial.argument(0))
     model, _ = float_model(trial.path, ConvertOptions(), Silent())
-    if trial.argument(1):
-        _give_out(model, trial.argument(1))
-    rows = _quantized(model, trial).result.quality.outputs
-    found = []
-    for row in rows:
-        reached = row.sqnr_db
-        if reached is None or reached >= least or not row.reference_max:
-            continue
-        found.append((reached, Finding(code="reduce.sqnr", where=f"tensor '{row.tensor}'",
-                                       headline=f"'{row.tensor}' keeps {reached:.1f} dB in 8 bits, {least:g} dB are "
-                                                "asked for")))
-    return [finding for _, finding in sorted(found, key=lambda pair: pair[0])]
+    if trial.argument(1) and not _give_out(model, trial.argument(1)):
+        return []
+    lowest = _quantized(model, trial).result.quality.lowest()
+    if lowest is None or lowest.sqnr_db >= least:
+        return []
+    return [Finding(code="reduce.sqnr", headline=f"{lowest.name} keeps {lowest} in 8 bits, {least:g} dB are asked for")]
 
 
 @predicate("abort")
@@ -244,16 +238,23 @@ def _quantized(model: Any, trial: Trial) -> Any:
     given = all(name in trial.inputs for name in names) and bool(names)
     feed = [{name: trial.inputs[name] for name in names}] if given else None
     data = DataOptions() if given else DataOptions(random=True, samples=1)
-    return quantize_in_memory(model, data, feed, QuantizeOptions(effort="fast", outputs="keep"), None)
+    return quantize_in_memory(model, data, feed, QuantizeOptions(effort="fast"), None)
 
 
-def _give_out(model: Any, name: str) -> None:
-    """Make a tensor of the user's the only output."""
-    found = next((t for node in model.main for t in node.outputs if name in (t.name, *t.origin.sources)), None)
-    if found is not None:
-        model.main.set_outputs([found])
-        model.interface = None
-        model.main.remove_dead()
+def _give_out(model: Any, name: str) -> bool:
+    """Make a tensor of the user's the only output; False when there is none of that name."""
+    found = next((t for node in model.main for t in node.outputs
+                  if name in (t.name, *(source.name for source in t.origin.sources))), None)
+    if found is None:
+        return False
+    model.main.set_outputs([found])
+    model.main.remove_dead()
+    if model.interface is not None:
+        from vitrify.ir.interface import OutputBinding, Part
+
+        binding = OutputBinding(name=found.name, shape=found.shape, dtype=found.dtype.label, parts=(Part(position=0),))
+        model.interface = msgspec.structs.replace(model.interface, outputs=(binding,))
+    return True
 
 
 def _as_tflite(trial: Trial, folder: Path) -> Path:

@@ -33,8 +33,6 @@ def repeat_command(asked: Asked, suffix: str, code: str) -> str:
         arguments = (code,)
     if name == "vela" and len(arguments) == 1:
         arguments = (*arguments, code)
-    if name == "sqnr":
-        arguments = arguments[:1]
     chosen = f"{name}:{','.join(arguments)}" if any(arguments) else name
     data = f" --data {INPUTS}" if name == "sqnr" else ""
     more = f" --fails-text {shlex.quote(asked.pattern)}" if asked.pattern else ""
