@@ -84,5 +84,8 @@ def test_a_fault_of_a_compiler_is_located(name: str, forms: Forms, tmp_path: Pat
     compiled = tmp_path / "compiled.tflite"
     compile_file(tmp_path / "broken.tflite", "imx93", compiled)
     found = verify_files([forms.onnx, forms.int8, compiled], forms.data, ConvertOptions())
-    assert _first(found) == ("compiled.tflite", tensor), [
-        (row.stage, row.tensor, row.verdict, row.why) for row in found.tensors]
+    stage, first = _first(found)
+    row = next(row for row in found.tensors if (row.stage, row.tensor) == (stage, first))
+    assert stage == "compiled.tflite"
+    assert tensor in (row.tensor, *row.covers), [(row.tensor, row.verdict, row.why) for row in found.tensors]
+    assert len(row.covers) <= 2

@@ -187,7 +187,8 @@ def _excess(row: TracedRow) -> Finding:
 
 def describe(row: TracedRow) -> str:
     """Name a tensor and what is wrong with it."""
-    return f"tensor '{row.tensor}' ({row.operator} '{row.node}'), {_measure(row)}"
+    hidden = "" if not row.covers else ", or before it " + ", ".join(f"'{name}'" for name in row.covers[-4:])
+    return f"tensor '{row.tensor}' ({row.operator} '{row.node}'){hidden}, {_measure(row)}"
 
 
 def _measure(row: TracedRow) -> str:

@@ -24,7 +24,8 @@ class TracedRow(msgspec.Struct, kw_only=True):
     ``rounding``, ``excess`` (more noise than rounding explains), ``fault``, ``carried`` (its own error is that of an
     input which is cut off) or ``unknown``. ``saturated`` is the share of integers at an end of their type,
     ``clipped`` the share of the reference's values that the stage cannot hold, ``not_finite`` counts values that are
-    finite on one side only. ``channels`` are those that are wrong, the worst first, of at most 16.
+    finite on one side only. ``channels`` are those that are wrong, the worst first, of at most 16. ``covers`` names the
+    tensors before this one that the stage does not show, whose operators are judged together with its own.
     """
 
     stage: str
@@ -43,6 +44,7 @@ class TracedRow(msgspec.Struct, kw_only=True):
     clipped: float = 0.0
     not_finite: int = 0
     channels: list[int] = []
+    covers: list[str] = []
 
 
 class WorstValue(msgspec.Struct, kw_only=True):

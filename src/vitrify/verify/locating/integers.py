@@ -14,7 +14,8 @@ import numpy as np
 
 from vitrify.core.files import temporary_folder
 from vitrify.data.binding import identity_interface
-from vitrify.ir import Graph, Model, Tensor
+from vitrify.ir import Graph, Model, Node, Tensor
+from vitrify.ops import Concatenation
 from vitrify.results.tracing import FigureOfTensor, TracedRow
 from vitrify.runtimes.litert import LiteRT
 from vitrify.runtimes.litert.runtime import Kernels
@@ -22,7 +23,7 @@ from vitrify.verify.locating.locate import Located, _at_ends, _node, figures
 from vitrify.verify.locating.noise import EQUAL, EXCESS, FAULT, ROUNDING
 from vitrify.verify.locating.pairing import Pair, find_segments
 from vitrify.verify.metrics import Sums
-from vitrify.verify.operators.aligning import Aligned
+from vitrify.verify.operators.aligning import Aligned, parts
 from vitrify.verify.operators.forcing import taken_apart
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -57,6 +58,17 @@ def locate_integers(stage: str, source: Path, inputs: Sequence[Sequence[Array]],
     model = tflite.read(source)
     if given is None:
         return _by_kernels(stage, source, model, inputs, kernels, other or source, other_kernels)
+    more = [_with_parts(model.main, one) for one in given]
+    found = _located(stage, source, model, inputs, more, kernels)
+    derived = {tensor for one, plain in zip(more, given, strict=True) for tensor in one.keys() - plain.keys()}
+    wrong = [row for row in found.rows if row.verdict == FAULT]
+    if derived and len(wrong) > 1:      # the join or the split itself may be wrong: judge it with what it joins
+        return _located(stage, source, model, inputs, given, kernels)
+    return found
+
+
+def _located(stage: str, source: Path, model: Model, inputs: Sequence[Sequence[Array]],
+             given: Sequence[Mapping[str, Array]], kernels: Kernels) -> Located:
     pairs = [Pair(tensor.name, tensor) for node in model.main for tensor in node.outputs
              if all(tensor.name in one and one[tensor.name].size == tensor.size for one in given)]
     find_segments(pairs, model.main)
@@ -68,6 +80,39 @@ def locate_integers(stage: str, source: Path, inputs: Sequence[Sequence[Array]],
         plain = [whole.trace_raw(one, names) for one in inputs]
     return Located(stage, [_row(stage, number, pair, plain, right, spread, given)
                            for number, pair in enumerate(pairs)])
+
+
+def covered(pair: Pair) -> list[str]:
+    """The tensors between the cuts before a tensor and itself, which are judged together with it."""
+    return [t.name for node in reversed(pair.between) for t in node.outputs if t is not pair.tensor and t.name]
+
+
+def _with_parts(graph: Graph, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Add the members of joins and the pieces of splits that only stand in the whole; they have its scale."""
+    found = dict(given)
+    for node in reversed(graph.nodes):
+        if isinstance(node.op, Concatenation) and node.output.name in found:
+            whole = found[node.output.name].reshape(node.output.shape)
+            for name, place in parts(node):
+                tensor = next(t for t in node.inputs if t is not None and t.name == name)
+                if name not in found and tensor.quantization == node.output.quantization and not tensor.is_constant:
+                    found[name] = np.ascontiguousarray(whole[place])
+    for node in graph:
+        if node.op.kind in ("SPLIT", "SPLIT_V"):
+            _split(node, found)
+    return found
+
+
+def _split(node: Node, found: dict[str, Array]) -> None:
+    source = node.input(1 if node.op.kind == "SPLIT" else 0)
+    if source.name not in found or any(t.quantization != source.quantization for t in node.outputs):
+        return
+    axis = next((n for n, (a, b) in enumerate(zip(source.shape, node.output.shape, strict=True)) if a != b), None)
+    if axis is None or any(t.name in found for t in node.outputs):
+        return
+    ends = np.cumsum([t.shape[axis] for t in node.outputs])[:-1]
+    for tensor, piece in zip(node.outputs, np.split(found[source.name].reshape(source.shape), ends, axis), strict=True):
+        found[tensor.name] = np.ascontiguousarray(piece)
 
 
 def _by_kernels(stage: str, source: Path, model: Model, inputs: Sequence[Sequence[Array]], kernels: Kernels,
@@ -139,7 +184,7 @@ def _row(stage: str, number: int, pair: Pair, plain: Sequence[Mapping[str, Array
                      own=figures(own) if verdict != EQUAL else FigureOfTensor(equal=True, cosine=1.0, max_lsb=0.0,
                                                                               largest_error=0.0),
                      verdict=verdict, why=why, saturated=ends / len(given) if tensor.quantization is not None else None,
-                     not_finite=own.not_finite - own.not_finite_in_both)
+                     not_finite=own.not_finite - own.not_finite_in_both, covers=covered(pair))
 
 
 def judge_steps(largest: float, mean: float, shift: float, allowed: float) -> tuple[str, str]:

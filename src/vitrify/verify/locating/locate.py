@@ -290,7 +290,9 @@ class _Locating:
             own=figures(own.sums), expected_db=finite(own.expected_db(tensor)), verdict=verdict, why=why,
             saturated=ends / len(seen) if tensor.quantization is not None else None, clipped=own.clipped_share,
             not_finite=max(sums.not_finite - sums.not_finite_in_both, own.sums.not_finite
-                           - own.sums.not_finite_in_both), channels=channels)
+                           - own.sums.not_finite_in_both), channels=channels, covers=[
+                               t.name for node in reversed(pair.between) for t in node.outputs
+                               if t is not tensor and t.name])
 
 
 def figures(sums: Sums) -> FigureOfTensor:
