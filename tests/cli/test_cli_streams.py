@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import onnx
 import pytest
-from cli_runs import PLAIN, PROGRAM, parsed
+from cli_runs import PLAIN, PROGRAM, parsed, run
+from onnx import TensorProto, helper
 
 ModelFile = Callable[[str], Path]
 pytestmark = pytest.mark.models
@@ -51,6 +53,18 @@ def test_streams(name: str, place: Path) -> None:
         assert (place / "model_int8.tflite").stat().st_size > 1000
     if status == 0:
         assert parsed(done.stdout).ok
+
+
+@pytest.mark.parametrize("command", ["inspect", "check --target imx95 --rules-only", "convert"])
+def test_names_in_a_file_do_not_steer_the_terminal(command: str, tmp_path: Path) -> None:
+    names = ("x\x1b[2J", "y\u202eabc\x9b31m")
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in names]
+    node = helper.make_node("Cos", [ends[0].name], [ends[1].name], name="cosine\x07")
+    onnx.save(helper.make_model(helper.make_graph([node], "graph", ends[:1], ends[1:])), tmp_path / "m\x1b[31m.onnx")
+    ran = run(*command.split(), "m\x1b[31m.onnx", cwd=tmp_path)
+    told = ran.out + ran.err
+    assert not set(told) & set("\x1b\x07\x9b\u202e"), told
+    assert "\\x1b[31m" in told
 
 
 NAMES = {"no_text": b"m\xff\xfe.onnx", "umlaut": "mä.onnx".encode(), "spaces": b" m .onnx"}

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from vitrify.core.progress import Reporter, Silent, TimeLeft, duration
+from vitrify.core.text import without_controls
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -55,7 +56,7 @@ class Lines:
 
     def _print(self, text: str) -> None:
         with suppress(OSError):      # standard error may be full, or nobody may read it: the work goes on
-            print(f"[{time.monotonic() - self._started:6.1f} s] {text}", file=sys.stderr, flush=True)
+            print(f"[{time.monotonic() - self._started:6.1f} s] {without_controls(text)}", file=sys.stderr, flush=True)
 
 
 class Bar:
@@ -91,7 +92,7 @@ class Bar:
 
     def finish(self, name: str, text: str) -> None:
         """Leave one line above the bar."""
-        self._live().console.print(f"  {name}: {text}", markup=False, highlight=False)
+        self._live().console.print(f"  {name}: {without_controls(text)}", markup=False, highlight=False)
 
     def close(self) -> None:
         """Take the bar away."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def json_bytes(value: Any, *, sort: bool = False) -> bytes:
@@ -19,6 +22,14 @@ def json_bytes(value: Any, *, sort: bool = False) -> bytes:
 def clean(text: str) -> str:
     """Return text that can be encoded."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def without_controls(text: str) -> str:
+    """Return text with what would steer a terminal, or turn the order of letters round, shown like ``\\x1b``.
+
+    Line ends and tabs stay.
+    """
+    return text if text.isprintable() else _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _clean(value: Any) -> Any:

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.progress import duration
+from vitrify.core.text import without_controls
 from vitrify.core.words import agreeing, bytes_text, counted, decibels, percent, shape_text
 from vitrify.report.analysis_text import show_analysis
 from vitrify.report.check_text import show_check
@@ -67,10 +69,19 @@ PIPE_WIDTH = 160
 """Columns when nobody says how wide the output is: enough for most names without a break."""
 
 
+class _Console(Console):
+    """A console that names taken from a file cannot steer."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render as ever, control characters of the text made visible."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(without_controls(segment.text), segment.style)
+
+
 def show_result(result: Result, console: Console | None = None) -> None:
     """Print an answer to standard output; the findings come last, where the eye is."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    out = console or Console(highlight=False, soft_wrap=True, width=width)
+    out = console or _Console(highlight=False, soft_wrap=True, width=width)
     view = VIEWS.get(type(result))
     if isinstance(result, CheckResult):
         show_check(result, out, show_finding, _estimate)
