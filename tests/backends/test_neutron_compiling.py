@@ -152,6 +152,11 @@ def test_a_converter_without_the_chip_is_refused(model: Path, tmp_path: Path) ->
         compiled(model, make_sdk(tmp_path / "sdk", targets=["mcxn54x", "mcxn94x"]), tmp_path / "out.tflite")
 
 
+def test_words_without_a_chip_are_no_list_of_targets(model: Path, tmp_path: Path) -> None:
+    sdk = make_sdk(tmp_path / "sdk", targets=["/opt/sdk3/bin/neutron-converter:", "line12:", "x86"])
+    assert compiled(model, sdk, tmp_path / "out.tflite").placement.npu_partitions == 3
+
+
 def test_nothing_on_the_npu_is_an_error_only_where_a_file_is_wanted(model: Path, tmp_path: Path) -> None:
     sdk = make_sdk(tmp_path / "sdk", cpu=["CONV_2D", "GATHER"])
     with pytest.raises(TargetError, match=r"no node of m\.tflite runs on"):

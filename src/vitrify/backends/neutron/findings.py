@@ -39,7 +39,7 @@ def not_installed(path: Path, target: Target, wanted: str) -> Finding:
 def unknown_target(path: Path, target: Target, listed: Sequence[str], version: str) -> Finding:
     """The installed converter does not know the chip."""
     return Finding(code="neutron.unknown-target", where=str(path),
-                   headline=f"neutron-converter {version} has no target '{target.accelerator}'",
+                   headline=f"neutron-converter{version and f' {version}'} has no target '{target.accelerator}'",
                    why=f"it lists {', '.join(listed)}",
                    help="use a release of the SDK for this chip: --neutron-sdk FOLDER")
 

@@ -27,7 +27,8 @@ _CHILD = "vitrify.backends.neutron.child"
 _PACKAGES = ("eiq_neutron_sdk", "neutron_converter*")
 _VERSION = re.compile(r"\bversion\s*:?\s*v?(\d+(?:\.\d+)+)", re.IGNORECASE)
 _ONLY_VERSION = re.compile(r"\d+(\.\d+)*")
-_TARGET = re.compile(r"[a-z][a-z0-9]*\d[a-z0-9]*")
+_TARGET = re.compile(r"\b[a-z][a-z0-9]*\d[a-z0-9]*\b")
+_FAMILY = ("imx", "mcxn")
 
 
 class Sdk(NamedTuple):
@@ -68,11 +69,12 @@ def configuration() -> Path:
 
 
 def targets_of(sdk: Sdk) -> list[str]:
-    """Return the targets that the SDK's converter lists; empty where it does not say."""
+    """Return the targets that the SDK's converter lists; empty where it names none of the family."""
     if not sdk.converter:
         return []
     text = _asked(sdk.converter, "--show-targets", sdk.libraries, _stamp(sdk.converter))
-    return sorted(set(_TARGET.findall(text.lower())))
+    listed = sorted(set(_TARGET.findall(text.lower())))
+    return listed if any(one.startswith(_FAMILY) for one in listed) else []
 
 
 def _usual() -> Iterator[Sdk]:
