@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ _RUNS = 3
 
 def main() -> None:
     """Print a row for each file; each is run in a process of its own."""
-    print("| model | commands | first run, s | later run, s (CPU s) | arena and weights, MB | peak over an idle process, MB |")
+    print("| model | commands | first run, s | later run, s (CPU s) | arena and weights, MB | peak over idle, MB |")
     print("|---|---|---|---|---|---|")
     for file in sys.argv[1:]:
         subprocess.run([sys.executable, __file__, "--one", file], check=True)
@@ -37,7 +36,7 @@ def one(source: Path) -> None:
             program = runtime.program
             random = np.random.default_rng(0)
             inputs = [random.integers(0, 100, program.shape(i)).astype(program.dtype(i)) for i in program.inputs]
-            idle = _resident()
+            idle = _status("VmRSS")
             times = []
             for _ in range(1 + _RUNS):
                 start, cpu = time.perf_counter(), time.process_time()
@@ -47,13 +46,15 @@ def one(source: Path) -> None:
             sizes = max(step.arena_bytes + step.fast_bytes for step in program.npu), \
                 sum(step.constants.size for step in program.npu)
             commands = sum(len(step.commands) for step in program.npu)
-            print(f"| {source.name.split('.')[0]} | {commands:,} | {times[0][0]:.2f} | {later[0]:.2f} ({later[1]:.2f}) | "
-                  f"{sizes[0] / 1e6:.1f} and {sizes[1] / 1e6:.1f} | {_resident() - idle:.0f} |", flush=True)
+            name = source.name.split('.')[0]
+            print(f"| {name} | {commands:,} | {times[0][0]:.2f} | {later[0]:.2f} ({later[1]:.2f}) | "
+                  f"{sizes[0] / 1e6:.1f} and {sizes[1] / 1e6:.1f} | {_status('VmHWM') - idle:.1f} |", flush=True)
 
 
-def _resident() -> float:
-    """The largest resident size so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+def _status(name: str) -> float:
+    """The resident size now (VmRSS) or the largest so far (VmHWM), in MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1e3
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ MUTATIONS = (
              "registers[\"IFM2_SCALAR\"] - registers[\"IFM2_ZERO_POINT\"]", "registers[\"IFM2_SCALAR\"]",
              "ADD constant one value"),
     Mutation("the second operand loses its zero point", elementwise.elementwise,
-             "maps[1].read(memory) - maps[1].zero_point", "maps[1].read(memory)",
+             "_part(held[1], place) - maps[1].zero_point", "_part(held[1], place)",
              "ADD equal"),
     Mutation("only negatives are scaled in a leaky slope", elementwise._unary, "np.where(a < 0, "
              "rescale(a, scale, shift, rounding), a)", "rescale(a, scale, shift, rounding)",

@@ -15,8 +15,11 @@ from vitrify.runtimes.base import Array
 from vitrify.runtimes.npusim.compiled import CpuStep, NpuStep, Placed, Program
 from vitrify.runtimes.npusim.machine.machine import Done, Machine
 from vitrify.runtimes.npusim.machine.memory import ARENA
+from vitrify.runtimes.npusim.weights import WeightStore
 
 StepWatch = Callable[[int, Done], None]
+_DECODED = 4
+"""How many times the bytes of constants and arenas the decoded weights may take that are kept between runs."""
 
 
 class Simulator:
@@ -25,8 +28,8 @@ class Simulator:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.counts: Counter[str] = Counter()
-        self.read_bytes: Counter[int] = Counter()
-        self.written_bytes: Counter[int] = Counter()
+        self._weights = WeightStore(_DECODED * sum(step.constants.size + step.arena_bytes + step.fast_bytes
+                                                   for step in program.npu))
         self._folder: Path | None = None
         self._cpu: dict[int, Any] = {}
 
@@ -53,15 +56,13 @@ class Simulator:
         for placed in step.inputs:
             raw = np.ascontiguousarray(self._given(values, placed.tensor)).view(np.uint8).reshape(-1)
             _bounded(arena, placed, raw.size)[:] = raw
-        machine = Machine(step.accelerator, step.constants, arena, fast)
+        machine = Machine(step.accelerator, step.constants, arena, fast, self._weights)
         machine.run(step.commands, None if watch is None else lambda done: watch(number, done))
         for placed in step.outputs:
             shape, dtype = self.program.shape(placed.tensor), self.program.dtype(placed.tensor)
             size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
             values[placed.tensor] = _bounded(arena, placed, size).copy().view(dtype).reshape(shape)
         self.counts.update(machine.counts)
-        self.read_bytes.update(machine.memory.read_bytes)
-        self.written_bytes.update(machine.memory.written_bytes)
 
     def _given(self, values: Mapping[int, Array], tensor: int) -> Array:
         """A value that exists, or the first one of a state: zero in its own scale, as TFLite resets variables."""

@@ -6,9 +6,10 @@ import numpy as np
 
 from vitrify.core.errors import ModelError
 from vitrify.runtimes.npusim.machine.features import FeatureMap, feature_map
-from vitrify.runtimes.npusim.machine.memory import Memory, Touch
+from vitrify.runtimes.npusim.machine.memory import Memory
 from vitrify.runtimes.npusim.machine.numerics import Values, leading_zeros, rescale, wrap32
 from vitrify.runtimes.npusim.machine.registers import Registers
+from vitrify.runtimes.npusim.machine.work import Place, Work
 from vitrify.runtimes.npusim.stream.commands import Elementwise, Rounding
 
 _UNARY = (Elementwise.LRELU, Elementwise.ABS, Elementwise.CLZ)
@@ -27,32 +28,40 @@ def operands(mode: int, registers: Registers, shape: tuple[int, int, int]) -> li
     return [first, feature_map(registers, "IFM2", (extents[0], extents[1], extents[2]))]
 
 
-def elementwise(mode: int, registers: Registers, memory: Memory,
-                shape: tuple[int, int, int]) -> tuple[Values, list[Touch]]:
-    """Return the scaled values of one command, and the bytes it read."""
+def elementwise(mode: int, registers: Registers, memory: Memory, shape: tuple[int, int, int]) -> Work:
+    """Return what makes the scaled values of one command, and the bytes it read."""
     maps = operands(mode, registers, shape)
-    first = maps[0]
-    a = first.read(memory) - first.zero_point
-    touched = [one.touch(writes=False) for one in maps]
+    first, held = maps[0], [one.read_as(memory, one.dtype) for one in maps]
     rounding = registers.field("OFM_PRECISION", "rounding")
     scaled = bool(registers.field("OFM_PRECISION", "global_scale"))
-    if mode in _UNARY:
-        return _unary(mode, a, registers, rounding, scaled), touched
-    if len(maps) == 1:
-        b: Values = np.full((1, 1, 1), registers["IFM2_SCALAR"] - registers["IFM2_ZERO_POINT"], np.int64)
-    else:
-        b = maps[1].read(memory) - maps[1].zero_point
-    b = np.broadcast_to(b, a.shape)
-    if registers.field("IFM2_BROADCAST", "reversed"):
-        a, b = b, a
-    if mode in (Elementwise.ADD, Elementwise.SUB):
-        a, b = _operand_scales(a, b, first, registers)
-    values = _combine(mode, a, b, rounding)
-    if not scaled:
-        return values, touched
-    scale, shift = registers.scaling("OFM_SCALE")
-    # Of 32-bit operands only the shift takes effect.
-    return rescale(values, 1 if first.bits == 32 else scale, shift, rounding), touched
+
+    def made(place: Place) -> Values:
+        a = _part(held[0], place) - first.zero_point
+        if mode in _UNARY:
+            return _unary(mode, a, registers, rounding, scaled)
+        if len(maps) == 1:
+            b: Values = np.full((1, 1, 1), registers["IFM2_SCALAR"] - registers["IFM2_ZERO_POINT"], np.int64)
+        else:
+            b = _part(held[1], place) - maps[1].zero_point
+        b = np.broadcast_to(b, a.shape)
+        if registers.field("IFM2_BROADCAST", "reversed"):
+            a, b = b, a
+        if mode in (Elementwise.ADD, Elementwise.SUB):
+            a, b = _operand_scales(a, b, first, registers)
+        values = _combine(mode, a, b, rounding)
+        if not scaled:
+            return values
+        scale, shift = registers.scaling("OFM_SCALE")
+        # Of 32-bit operands only the shift takes effect.
+        return rescale(values, 1 if first.bits == 32 else scale, shift, rounding)
+
+    return Work(made, [one.touch(writes=False) for one in maps], held[0].size)
+
+
+def _part(held: Values, place: Place) -> Values:
+    """A part of an operand; of an extent that is one, the one."""
+    some = tuple(slice(1) if extent == 1 else one for extent, one in zip(held.shape[:2], place, strict=True))
+    return held[some].astype(np.int64)
 
 
 def _unary(mode: int, a: Values, registers: Registers, rounding: int, scaled: bool) -> Values:

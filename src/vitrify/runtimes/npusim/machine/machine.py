@@ -6,19 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vitrify.core.errors import VitrifyError
 from vitrify.runtimes.npusim.machine.activation import finish
 from vitrify.runtimes.npusim.machine.convolving import convolving
 from vitrify.runtimes.npusim.machine.elementwise import elementwise
 from vitrify.runtimes.npusim.machine.features import FeatureMap, feature_map
 from vitrify.runtimes.npusim.machine.memory import Bytes, Memory, Touch
-from vitrify.runtimes.npusim.machine.numerics import Values
 from vitrify.runtimes.npusim.machine.pooling import pooling
 from vitrify.runtimes.npusim.machine.registers import Registers
 from vitrify.runtimes.npusim.machine.transfers import transfer
 from vitrify.runtimes.npusim.machine.windows import output_shape, window
+from vitrify.runtimes.npusim.machine.work import Work
 from vitrify.runtimes.npusim.stream.payload import Accelerator
 from vitrify.runtimes.npusim.stream.words import Command
+from vitrify.runtimes.npusim.weights import WeightStore
 
 _TABLES_KB = 2
 _KERNELS = ("CONV", "DEPTHWISE", "POOL", "ELEMENTWISE")
@@ -42,8 +45,10 @@ Watch = Callable[[Done], None]
 class Machine:
     """One accelerator with its memories. All NPU operators of a model share the arena, in which values stay."""
 
-    def __init__(self, accelerator: Accelerator, constants: Bytes, arena: Bytes, fast: Bytes) -> None:
+    def __init__(self, accelerator: Accelerator, constants: Bytes, arena: Bytes, fast: Bytes,
+                 weights: WeightStore | None = None) -> None:
         self.accelerator = accelerator
+        self.weights = WeightStore(0) if weights is None else weights
         internal = accelerator.shram_kb // accelerator.cores * 1024
         self.memory = Memory(constants, arena, fast, internal)
         self.counts: Counter[str] = Counter()
@@ -78,19 +83,21 @@ class Machine:
             return Done(command, transfer(registers, self.memory))
         output = feature_map(registers, "OFM", output_shape(registers))
         output.check(self.memory)
-        values, touched = self._kernel(command, registers)
-        stored = finish(values, output, registers, self.memory, self._tables)
+        work = self._kernel(command, registers)
+        stored = np.empty(output.layout.shape, output.dtype)
+        for place in work.parts(output.layout.shape):
+            stored[place] = finish(work.made(place), output, registers, self.memory, self._tables)
         output.write(self.memory, stored)
-        return Done(command, [*touched, output.touch(writes=True)], output, stored,
+        return Done(command, [*work.touched, output.touch(writes=True)], output, stored,
                     stored.size * _products(command.spec.name, registers))
 
-    def _kernel(self, command: Command, registers: Registers) -> tuple[Values, list[Touch]]:
+    def _kernel(self, command: Command, registers: Registers) -> Work:
         name, mode = command.spec.name, command.field()
         if name == "ELEMENTWISE":
             return elementwise(mode, registers, self.memory, output_shape(registers))
         if name == "POOL":
             return pooling(mode, registers, self.memory)
-        return convolving(name == "DEPTHWISE", registers, self.memory, self.accelerator)
+        return convolving(name == "DEPTHWISE", registers, self.memory, self.accelerator, self.weights)
 
 
 def _products(name: str, registers: Registers) -> int:

@@ -34,8 +34,6 @@ class Memory:
     def __init__(self, constants: Bytes, arena: Bytes, fast: Bytes, internal: int) -> None:
         self.regions: Mapping[int, Bytes] = {CONSTANTS: constants, ARENA: arena, FAST: fast,
                                              INTERNAL: np.zeros(internal, np.uint8)}
-        self.read_bytes: dict[int, int] = dict.fromkeys(self.regions, 0)
-        self.written_bytes: dict[int, int] = dict.fromkeys(self.regions, 0)
 
     def region(self, index: int, low: int, high: int, what: str, write: bool = False) -> Bytes:
         """Return the region that ``what`` reads or writes, from byte ``low`` up to ``high``.
@@ -51,7 +49,6 @@ class Memory:
                               f"has {found.size}")
         if write and index == CONSTANTS:
             raise self._error(f"{what} writes into the constants")
-        (self.written_bytes if write else self.read_bytes)[index] += high - low
         return found
 
     def room(self, index: int, count: int, what: str, spread: int = 1) -> None:

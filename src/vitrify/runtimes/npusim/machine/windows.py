@@ -12,6 +12,7 @@ from vitrify.runtimes.npusim.machine.features import FeatureMap, feature_map
 from vitrify.runtimes.npusim.machine.memory import Memory
 from vitrify.runtimes.npusim.machine.numerics import Values
 from vitrify.runtimes.npusim.machine.registers import Registers
+from vitrify.runtimes.npusim.machine.work import Place
 from vitrify.runtimes.npusim.stream.commands import Upscale
 
 _SPREAD = 8
@@ -58,6 +59,14 @@ class Window(NamedTuple):
     def sweep(self, x: Values) -> Iterator[Values]:
         """Yield the values that each element of the window meets."""
         return (self.cut(x, tap) for tap in self.taps)
+
+    def part(self, x: Values, place: Place) -> tuple[Window, Values]:
+        """Return the window over a part of the output, and what it meets of a padded input."""
+        axes = zip(place, self.stride, self.extent, self.dilation, strict=True)
+        rows, columns = (slice(one.start * step, (one.stop - 1) * step + (size - 1) * spread + 1)
+                         for one, step, size, spread in axes)
+        high, wide = (one.stop - one.start for one in place)
+        return self._replace(output=(high, wide, self.output[2])), x[rows, columns]
 
 
 def window(registers: Registers) -> Window:

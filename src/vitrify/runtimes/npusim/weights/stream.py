@@ -6,6 +6,8 @@ the one before behind them. Source: the format of Vela's ``mlw_codec``, which th
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +22,8 @@ _FEW_SYMBOLS = 8
 _AHEAD = 8
 """By how many weights the zero runs may lag."""
 _LARGEST = 512
+_REACH = 3
+"""Bytes that hold the bits of any remainder, wherever it begins."""
 
 
 def decode_weights(stream: bytes, expected: int) -> Weights:
@@ -28,11 +32,18 @@ def decode_weights(stream: bytes, expected: int) -> Weights:
     Raises:
         ModelError: it is damaged, or holds more than ``expected``.
     """
+    return np.concatenate([np.zeros(0, np.int16), *slices(stream, expected)])
+
+
+def slices(stream: bytes, expected: int) -> Iterator[Weights]:
+    """Yield the weights of each slice of ``stream``.
+
+    Raises:
+        ModelError: it is damaged, or holds more than ``expected``.
+    """
     reader = _Reader(stream, expected)
-    parts = []
     while reader.at_slice():
-        parts.append(reader.slice())
-    return np.concatenate(parts) if parts else np.zeros(0, np.int16)
+        yield reader.slice()
 
 
 class _Header(NamedTuple):
@@ -59,8 +70,8 @@ class _Codes:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.quotients: list[int] = []
-        self.places: list[int] = []
+        self.quotients = array("I")
+        self.places = array("I")
         self.pending = 0
         self.carry = 0
 
@@ -79,8 +90,7 @@ class _Reader:
     def __init__(self, stream: bytes, expected: int) -> None:
         self.size = 8 * len(stream)
         self._data = bytes(stream) + bytes(16)
-        self._bits: Any = None
-        self._stream = stream
+        self._bytes = np.frombuffer(self._data, np.uint8)
         self.at = 0
         self.left = expected
         self.palette: _Palette | None = None
@@ -99,9 +109,9 @@ class _Reader:
         """Read ``bits`` bits at each place."""
         if not bits:
             return np.zeros(places.shape, np.int64)
-        if self._bits is None:
-            self._bits = np.unpackbits(np.frombuffer(self._stream, np.uint8), bitorder="little").astype(np.int64)
-        return sum(self._bits[places + bit] << bit for bit in range(bits))
+        at = places >> 3
+        words = sum(self._bytes[at + byte].astype(np.int64) << 8 * byte for byte in range(_REACH))
+        return words >> (places & 7) & (1 << bits) - 1
 
     def at_slice(self) -> bool:
         """Go on to the next slice; False at the end."""
@@ -198,8 +208,8 @@ class _Reader:
             runs = _runs(zeros, zero_bits, run_bits) if more_zeros else []
             self._note(weights, header.divisor)
             self._note(zeros, header.zero_divisor)
-            weights.quotients += quotients
-            zeros.quotients += runs
+            weights.quotients.extend(quotients)
+            zeros.quotients.extend(runs)
             weights.pending, zeros.pending = len(quotients), len(runs)
             if not more and not more_zeros:
                 return weights, zeros
@@ -224,7 +234,7 @@ class _Reader:
         """Note where the remainders of the chunk before lie: of as many as there are values left."""
         count = min(codes.pending, codes.count - len(codes.places))
         if count > 0:
-            codes.places += range(self.at, self.at + count * divisor, divisor) if divisor else [self.at] * count
+            codes.places.extend(range(self.at, self.at + count * divisor, divisor) if divisor else [self.at] * count)
             self.at += count * divisor
             if self.at > self.size:
                 raise self._error("it ends within a slice")

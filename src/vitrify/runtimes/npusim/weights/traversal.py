@@ -6,7 +6,7 @@ Ethos-U documentation as depth-first and part-kernel-first traversal.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -15,7 +15,6 @@ import numpy as np
 _SUB_KERNEL = 8
 _UNIT = 8
 _SMALLEST = "ethos-u55-32"
-_PLANS = 128
 
 
 class Traversal(NamedTuple):
@@ -32,28 +31,14 @@ class Traversal(NamedTuple):
     output_unit: int = 8
 
 
-class Order(NamedTuple):
-    """Where each element of a stream belongs in [outputs, y, x, inputs], flat; -1 for padding."""
-
-    place: Any
-
-    @property
-    def elements(self) -> int:
-        """How many there are."""
-        return len(self.place)
-
-
 def output_unit(accelerator: str) -> int:
     """How many outputs the accelerator computes at a time."""
     return _UNIT // 2 if accelerator == _SMALLEST else _UNIT
 
 
-@lru_cache(maxsize=_PLANS)
-def order(walk: Traversal) -> Order:
-    """Return the place of every element."""
-    parts = [_block(walk, *corner) for corner in _corners(walk)]
-    place = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-    return Order(place)
+def blocks(walk: Traversal) -> Iterator[Any]:
+    """Yield where the elements belong in [outputs, y, x, inputs], flat, block after block; -1 for padding."""
+    return (_block(walk, *corner) for corner in _corners(walk))
 
 
 def elements(walk: Traversal) -> int:
