@@ -53,9 +53,12 @@ def _first(found: VerifyResult) -> tuple[str, str]:
 
 
 CASES = [(name, form) for name, (_, forms) in planted.FAULTS.items() for form in sorted(forms)]
+QUICK = {("wrong_weight", "int8"), ("transposed_output", "float"), ("rounded_down", "int8")}
 
 
-@pytest.mark.parametrize(("name", "form"), CASES, ids=[f"{form}-{name}" for name, form in CASES])
+@pytest.mark.parametrize(("name", "form"), [
+    pytest.param(name, form, id=f"{form}-{name}", marks=() if (name, form) in QUICK else pytest.mark.slow)
+    for name, form in CASES])
 def test_a_planted_fault_is_located(name: str, form: str, forms: Forms, tmp_path: Path) -> None:
     broken = tmp_path / f"{form}.tflite"
     tensor = _plant(getattr(forms, form), broken, name)
@@ -75,10 +78,13 @@ def test_clean_forms_raise_no_alarm(forms: Forms) -> None:
     assert {row.stage for row in found.tensors} == {"float.tflite", "int8.tflite"}
 
 
-COMPILED = [name for name, (_, forms) in planted.FAULTS.items() if "int8" in forms]
+REFUSED = {"dropped_requantization", "wrong_shift"}
+"""Vela refuses a RESHAPE between two scales."""
+COMPILED = [name for name, (_, forms) in planted.FAULTS.items() if "int8" in forms and name not in REFUSED]
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=() if name == "swapped_operands" else pytest.mark.slow) for name in COMPILED])
 def test_a_fault_of_a_compiler_is_located(name: str, forms: Forms, tmp_path: Path) -> None:
     tensor = _plant(forms.int8, tmp_path / "broken.tflite", name)
     compiled = tmp_path / "compiled.tflite"
