@@ -90,6 +90,24 @@ def padded(net: Network) -> list[Tensor]:
     return [net.add(convolved, [wide, *net.weights(8, 1, 3, 8)], (1, 1, 64, 8))]
 
 
+def doubled(net: Network) -> Tensor:
+    """A 3-D input as an image, twice as large."""
+    image = net.input(1, 8, 8, 16)
+    return net.add(ops.ResizeBilinear(half_pixel_centers=True), [image, net.ints(16, 16)], (1, 16, 16, 16))
+
+
+def joined(net: Network) -> list[Tensor]:
+    """The decoder of a U-Net."""
+    larger = doubled(net)
+    return [net.add(ops.Concatenation(axis=3), [net.input(1, 16, 16, 16), larger], (1, 16, 16, 32))]
+
+
+def surrounded(net: Network) -> list[Tensor]:
+    larger = doubled(net)
+    amounts = Tensor("amounts", net.ints(0).dtype, (4, 2), data=np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
+    return [net.add(ops.Pad(), [larger, amounts], (1, 18, 18, 16))]
+
+
 FAULTS: dict[str, tuple[str, str, Draw]] = {
     "a slice multiplied": ("ethos-u.folded-slice", "BATCH_MATMUL", of_slice),
     "a strided slice multiplied": ("ethos-u.folded-slice", "BATCH_MATMUL", of_strided_slice),
@@ -100,6 +118,8 @@ FAULTS: dict[str, tuple[str, str, Draw]] = {
     "the sum of a slice": ("ethos-u.folded-slice", "SUM", summed),
     "an axis that is dropped": ("ethos-u.dropped-axis", "REDUCE_MAX", without_axis),
     "columns that are dropped": ("ethos-u.dropped-axis", "REDUCE_MIN", without_columns),
+    "an image made larger and joined": ("ethos-u.placed-resize", "RESIZE_BILINEAR", joined),
+    "an image made larger and padded": ("ethos-u.placed-resize", "RESIZE_BILINEAR", surrounded),
     "columns beyond the register": ("ethos-u.wide-padding", "CONV_2D", padded),
 }
 

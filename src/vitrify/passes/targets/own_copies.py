@@ -1,7 +1,8 @@
 """Copies that keep the compiler from folding what it then reads wrongly.
 
-Vela 5.2 folds a slice or a padding into the operator that reads it, and gets two kinds wrong, without a word. Both were
-found by running its command streams on the host: the values differ from the reference kernels'.
+Vela 5.2 folds a slice or a padding into the operator that reads it, or lets an operator write into the larger tensor
+that it is a part of, and gets some of these wrong, without a word. They were found by running its command streams on
+the host: the values differ from the reference kernels'.
 """
 
 from __future__ import annotations
@@ -35,6 +36,30 @@ def own_slices(place: Place) -> Tensor | None:
 def own_paddings(place: Place) -> Tensor | None:
     """As for slices."""
     return _with_copy(place) if padding_read_by(place.node) is not None else None
+
+
+@fix("own-resizes", ops.ResizeBilinear, avoids="ethos-u.placed-resize",
+     says="copies what was made twice as large, before it is joined with others or padded",
+     wins="right results: Vela 5.2 makes the larger image in the place that it has in the joined tensor, with that "
+     "tensor's extents")
+def own_resizes(place: Place) -> Tensor | None:
+    """The larger image is its own maximum: exact, and the copy alone is written where it belongs."""
+    node = place.node
+    if not place.is_static or joined_resize(node) is None:
+        return None
+    larger = place.add(node.op, node.inputs, place.output)
+    return place.add(ops.Maximum(), [larger, larger], place.output)
+
+
+def joined_resize(node: Node) -> Node | None:
+    """Return the CONCATENATION or PAD whose tensor a RESIZE_BILINEAR by two writes into, if it has half pixels."""
+    op = node.op
+    if not isinstance(op, ops.ResizeBilinear) or not op.half_pixel_centers:
+        return None
+    before, after, users = node.input(0).shape, node.output.shape, list(dict.fromkeys(node.output.users))
+    if after[1:3] != (2 * before[1], 2 * before[2]) or node.output.is_output or len(users) != 1:
+        return None
+    return users[0] if isinstance(users[0].op, ops.Concatenation | ops.Pad | ops.PadV2) else None
 
 
 def slice_read_by(node: Node) -> Node | None:
