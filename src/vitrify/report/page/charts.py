@@ -40,7 +40,7 @@ def bars(values: Sequence[Bar], unit: str, limit: float | None = None) -> Html:
     lines = [gridline(base - share * top * scale, f"{share * top:.0f}") for share in (0, 0.25, 0.5, 0.75, 1)]
     if limit is not None:
         y = base - limit * scale
-        lines.append(tag("line", x1=LEFT, x2=WIDE - RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}", class_="limit"))
+        marks.append(tag("line", x1=LEFT, x2=WIDE - RIGHT, y1=f"{y:.1f}", y2=f"{y:.1f}", class_="limit"))
     caption = tag("text", f"{unit}, in running order", x=LEFT, y=HEIGHT - 6, class_="axis")
     return tag("svg", lines, marks, caption, viewBox=f"0 0 {WIDE} {HEIGHT}", class_="chart", role="img")
 

@@ -88,8 +88,8 @@ function graphOn(canvas, overview, layout, rows, owned, asNodes) {
     if (HEATS[heat]) {
       const values = rows.map((row, number) => HEATS[heat].value(row, number) || 0);
       const most = Math.max(1e-12, ...values);
-      level = Uint8Array.from(values, (value) => Math.round(Math.sqrt(Math.max(0, value) / most) * (LEVELS - 1)));
-      legend = [heat === "error" ? "60 dB and above" : "0", HEATS[heat].show(most)];
+      level = Uint8Array.from(values, (value) => Math.round((Math.max(0, value) / most) ** (heat === "error" ? 1 : 0.5) * (LEVELS - 1)));
+      legend = [heat === "error" ? "not compared, or 60 dB and above" : "0", HEATS[heat].show(most)];
     }
     paintLegend();
     strip = null;
