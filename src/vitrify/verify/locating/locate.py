@@ -258,7 +258,7 @@ class _Locating:
 
     def _rows(self, seen: Sequence[_Seen], own: Mapping[Tensor, Own]) -> list[TracedRow]:
         verdicts = {pair.tensor: self._verdict(pair, own) for pair in self.pairs}
-        clipped = {pair.tensor for pair in self.pairs if own[pair.tensor].is_clipped}
+        clipped = {pair.tensor for pair in self.pairs if own[pair.tensor].is_clipped(pair.tensor)}
         lost = {tensor: one.clipped_power / max(one.signal, 1e-60) for tensor, one in own.items()}
         harmful = {t for t in clipped if t.is_output or not any(t in pair.before for pair in self.pairs)
                    or any(t in pair.before and own[pair.tensor].share > _HARM * lost[t] for pair in self.pairs)}

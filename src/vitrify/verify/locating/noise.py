@@ -38,6 +38,9 @@ _TABLES = frozenset({"SOFTMAX", "LOGISTIC", "TANH", "EXP", "LOG", "RSQRT", "SQRT
                      "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN", "GATHER"})
 """Computed by tables and short polynomials in integers."""
 _TABLE_FACTOR = 10.0
+_SUMS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"})
+"""What these give is spread over its steps; what tables give gathers at a few values, and rounds one way there."""
+_CLIP_TIMES = 2.0
 _HYBRID_FACTOR = 64.0
 
 
@@ -90,10 +93,11 @@ class Own:
         """The error's share of the signal."""
         return float(self.error.sum()) / max(self.signal, 1e-60)
 
-    @property
-    def is_clipped(self) -> bool:
-        """True where more is cut off than a calibrator that leaves out outliers would."""
-        return self.clipped_share > _FEW_CLIPPED and self.clipped_power > _CLIPPED_POWER * self.signal
+    def is_clipped(self, tensor: Tensor) -> bool:
+        """True where more is cut off than a calibrator that leaves out outliers would, and more than rounding costs."""
+        noise = float(self.expected(tensor).sum()) * self.count
+        most = max(_CLIP_TIMES * noise, _CLIPPED_POWER * self.signal)
+        return self.clipped_share > _FEW_CLIPPED and self.clipped_power > most
 
     def expected(self, tensor: Tensor) -> Array:
         """The noise power that rounding explains, per channel and value."""
@@ -136,7 +140,7 @@ class Own:
         ratio = self.ratio(tensor)
         if ratio > fault * factor:
             return FAULT
-        shifted = length == 1 and not kinds & _TABLES and self.is_shifted(tensor)
+        shifted = length == 1 and kinds <= _SUMS and self.is_shifted(tensor)
         return EXCESS if ratio > excess * factor or shifted else ROUNDING
 
     def worst_channels(self, tensor: Tensor) -> list[int]:
