@@ -13,6 +13,7 @@ from typing import NoReturn
 from vitrify._version import __version__
 from vitrify.cli import running, streams
 from vitrify.cli.arguments import Command, Parser, WrongCallError, parse, suggestion
+from vitrify.cli.bisect import bisect
 from vitrify.cli.build import build
 from vitrify.cli.check import check
 from vitrify.cli.compile import compile
@@ -35,7 +36,7 @@ from vitrify.cli.verify import verify
 
 COMMANDS: dict[str, Command] = {command.__name__: command for command in (
     build, inspect, convert, quantize, recipes, check, explain, targets, compile, sweep, verify, trace, diff, run, eval,
-    doctor, profile, measure, reduce)}
+    doctor, profile, measure, reduce, bisect)}
 
 STATUSES = ("exit status:", "  0         all is well", "  1         the model, the data or the check is not good",
             "  2         the call is wrong, or a file cannot be read or written", "  130       interrupted")

@@ -26,17 +26,19 @@ __all__ = ["CLEANUP", "FUSION", "INTEGER_FORMS", "LAYOUT", "PATTERNS", "Layout",
            "optimize", "to_integer_forms"]
 
 
-def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layout = "nhwc") -> Ledger:
+def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layout = "nhwc",
+             most: int | None = None) -> Ledger:
     """Rewrite ``model`` in place to fewer nodes in the runtime's layout; returns what was done.
 
     With "nhwc" a graph input or output takes the layout of the operators beside it where that saves a TRANSPOSE, and
     ``model.interface`` remembers the source's; with "nchw" it keeps the source's layout.
+    Of the passes that change something, the first ``most`` run.
 
     Raises:
         ModelError: nodes have inputs that their operators cannot take; names each.
     """
     try:
-        return _optimize(model, TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc"))
+        return _optimize(model, TurnLayout(model, input_layout == "nhwc", output_layout == "nhwc"), most)
     except (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError) as stumbled:
         found = misfits(model)
         if found:
@@ -44,14 +46,15 @@ def optimize(model: Model, *, input_layout: Layout = "nhwc", output_layout: Layo
         raise
 
 
-def to_integer_forms(model: Model, ledger: Ledger | None = None, *, steps: bool = False) -> Ledger:
+def to_integer_forms(model: Model, ledger: Ledger | None = None, *, steps: bool = False,
+                     most: int | None = None) -> Ledger:
     """Bring an optimized model into the form that full-integer quantization needs, in place; inputs and outputs stay.
 
     Sequence operators without an integer kernel, with ``steps`` all of them, are written out step by step: the steps
     have kernels of every kind, and ranges for each tensor. Means over channels become products, which an NPU computes
-    faster.
+    faster. ``most`` counts the ledger's lines before it, too.
     """
-    runner = Runner(model, ledger)
+    runner = Runner(model, ledger, most)
     unrolled = runner.run((UnrollAll,) if steps else SEQUENCES, rounds=1)
     if unrolled:
         runner.run(CLEANUP)
@@ -64,8 +67,8 @@ def to_integer_forms(model: Model, ledger: Ledger | None = None, *, steps: bool 
     return runner.ledger
 
 
-def _optimize(model: Model, layout: TurnLayout) -> Ledger:
-    runner = Runner(model)
+def _optimize(model: Model, layout: TurnLayout, most: int | None) -> Ledger:
+    runner = Runner(model, most=most)
     for _ in range(ROUNDS):
         runner.run((*CLEANUP, *PATTERNS))
         if runner.apply(layout.again()):

@@ -77,11 +77,12 @@ def transposes(graphs: Iterable[Graph]) -> int:
 class Runner:
     """Runs passes over one model and writes the ledger.
 
-    A pass that found nothing to do is not asked again before the model has changed.
+    A pass that found nothing to do is not asked again before the model has changed. ``most`` lines of the ledger are
+    written at most: the rest of the passes then change nothing.
     """
 
-    def __init__(self, model: Model, ledger: Ledger | None = None) -> None:
-        self.model = model
+    def __init__(self, model: Model, ledger: Ledger | None = None, most: int | None = None) -> None:
+        self.model, self.most = model, most
         self.ledger = Ledger() if ledger is None else ledger
         self._before: Snapshot | None = None       # of the model as it is now, while nothing changes it
         self._settled: set[type[Pass]] = set()     # found nothing in the model as it is now
@@ -93,6 +94,8 @@ class Runner:
         """
         graphs = self.model.graphs
         if type(one) in self._settled or not self._concerns(one):
+            return 0
+        if self.most is not None and len(self.ledger.entries) >= self.most:
             return 0
         if self._before is None:
             self._before = Snapshot(self.model)

@@ -1,0 +1,1 @@
+"""What brings an error: passes switched off from the end, operators left in float."""
