@@ -15,6 +15,7 @@ from vitrify.ir import Tensor
 from vitrify.passes.targets import catalogue
 from vitrify.pipeline.checking.fixes.applying import apply_fixes
 from vitrify.pipeline.compiling.compile import compile_file
+from vitrify.pipeline.compiling.simulated import verify_simulated
 from vitrify.runtimes.litert import LiteRT
 from vitrify.targets.base import load
 
@@ -149,6 +150,24 @@ def test_the_way_round_is_exact(code: str, kind: str, draw: Draw, tmp_path: Path
     with LiteRT(path, kernels="optimized") as before, LiteRT(tmp_path / "round.tflite", kernels="optimized") as after:
         for one, other in zip(before.invoke_raw(values), after.invoke_raw(values), strict=True):
             assert (one == other).all()
+
+
+def mirrored(net: Network) -> list[Tensor]:
+    amounts = Tensor("amounts", net.ints(0).dtype, (4, 2), data=np.array([[0, 0], [0, 0], [0, 0], [2, 2]], np.int32))
+    x = net.input(1, 4, 4, 8)
+    return [net.add(ops.MirrorPad(), [x, amounts], (1, 4, 4, 12))]
+
+
+def test_a_form_without_rewrite_is_left_to_the_cpu(tmp_path: Path) -> None:
+    net = Network(1, 16, 64)
+    path = net.save(tmp_path / "m.tflite", *mirrored(net), net.add(ops.Relu(), [net.x], (1, 16, 64)))
+    told = [finding for finding in check_model(path, "imx93").findings if finding.code == "ethos-u.wrong-form"]
+    assert [finding.headline.split(" '")[0] for finding in told] == ["MIRROR_PAD"]
+    found = compile_file(path, "imx93", tmp_path / "out.tflite")
+    codes = [finding.code for finding in found.findings]
+    assert "compile.avoided" in codes and "ethos-u.wrong-form" not in codes
+    verified = verify_simulated(path, tmp_path / "out.tflite")
+    assert verified.row is not None and verified.row.ok
 
 
 SOUND: dict[str, Draw] = {

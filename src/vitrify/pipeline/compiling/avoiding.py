@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from vitrify.core.findings import Finding, Severity
 from vitrify.core.words import counted
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from vitrify.pipeline.checking.fixes.applying import Applied
     from vitrify.targets import Target
 
+_NO_WAY_ROUND = "ethos-u.wrong-form"
+_IGNORE = "ignore-ops"
 _ROUNDS = 3
 """A rewrite may change what the compiler folds elsewhere."""
 
@@ -36,7 +40,32 @@ def compile_avoiding(driver: Backend, source: Path, chip: Target, output: Path, 
         file, places = rewritten
         told += [_told(one, places, compiled.maker) for one in dict.fromkeys(place.fix.name for place in places)]
         compiled = driver.compile(file, chip, output, how)
+    kinds = [] if how.as_it_is else _without_rewrite(file, compiled)
+    if kinds:
+        left = [name for name in (how.options.get(_IGNORE, ""), *kinds) if name]
+        before, options = compiled, {**how.options, _IGNORE: ",".join(left)}
+        compiled = driver.compile(file, chip, output, structs.replace(how, options=options))
+        told.append(_left_to_cpu(kinds, before, compiled))
     return compiled, told
+
+
+def _without_rewrite(file: Path, compiled: Compiled) -> list[str]:
+    """The kinds of operators that the compiler is known to get wrong in a form that nothing goes round."""
+    from vitrify import tflite
+
+    places = {finding.where for finding in compiled.findings if finding.code == _NO_WAY_ROUND}
+    if not places:
+        return []
+    return list(dict.fromkeys(node.op.kind for node in tflite.read(file).main if f"node '{node.name}'" in places))
+
+
+def _left_to_cpu(kinds: list[str], before: Compiled, after: Compiled) -> Finding:
+    names = ", ".join(kinds)
+    wrong = [finding for finding in before.findings if finding.code == _NO_WAY_ROUND]
+    return Finding(code="compile.avoided", severity=Severity.INFO, where=wrong[0].where,
+                   headline=f"all {names} left to the CPU, round a fault of {after.maker} ({_NO_WAY_ROUND})",
+                   why=f"{wrong[0].headline}. The compiler leaves whole kinds of operators out, not single ones: "
+                       f"before {before.placement}, now {after.placement}; the CPU is slower at them")
 
 
 def _rewritten(file: Path, chip: Target, codes: set[str], output: Path) -> tuple[Path, list[Applied]] | None:
