@@ -454,8 +454,10 @@ def convert(model: Source, output: str | Path, *, shapes: Shapes | None = None, 
 
 def verify(*models: Source, data: object = None, samples: int | None = None, random_inputs: bool = False,
            preprocess: Preprocess | None = None, shapes: Shapes | None = None, dims: Dims | None = None,
-           values: Values | None = None, trust: bool = False) -> VerifyResult:
+           values: Values | None = None, trust: bool = False, on: str | None = None) -> VerifyResult:
     """Run forms of one model on the same inputs and compare each with the first.
+
+    A form that Vela compiled is run by the model of its NPU (``on="npusim"``, which refuses where there is none).
 
     ``data`` is as for ``quantize``; what Python gives is written to a temporary folder first. Files become inputs as
     ``preprocess`` says, or else as the first model that remembers it.
@@ -473,8 +475,9 @@ def verify(*models: Source, data: object = None, samples: int | None = None, ran
         place = data if data is None or isinstance(data, str | Path) else write_given(
             data, stack.enter_context(temporary_folder()), paths[0], options, samples, preprocess)
         given = data_of(place, samples, random_inputs, preprocess)
-        require_data(given, "comparison", "random_inputs=True")
-        return _named(verify_files(paths, given, options), "verify")
+        if on is None:
+            require_data(given, "comparison", "random_inputs=True")
+        return _named(verify_files(paths, given, options, on=on), "verify")
 
 
 def diff(a: Source, b: Source, *, shapes: Shapes | None = None, dims: Dims | None = None,
@@ -494,12 +497,18 @@ def diff(a: Source, b: Source, *, shapes: Shapes | None = None, dims: Dims | Non
     return _named(diff_models(left, right, options), "diff")
 
 
-def inspect(path: str | Path) -> InspectResult:
+def inspect(path: str | Path, *, commands: bool = False) -> InspectResult:
     """Say what a file holds, in any format; of a folder, what each model in it is.
+
+    ``commands``: of a file that Vela compiled, every command of its NPU streams.
 
     Raises:
         VitrifyError: there is nothing to read, or it is no model.
     """
+    if commands:
+        from vitrify.pipeline.inspecting.streams import inspect_commands
+
+        return _named(inspect_commands(path_of(path)), "inspect")
     from vitrify.pipeline.inspecting.inspect import inspect_path
 
     return _named(inspect_path(path_of(path)), "inspect")
