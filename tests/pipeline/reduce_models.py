@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from onnx import helper, numpy_helper
 
 from vitrify import ops, tflite
 from vitrify.ir import DType, Model, Quantization, Tensor
+
+Plant = Callable[[Path, Path], "str | None"]
+"""Writes a model with a failure in it; gives the name of the tensor that fails, where it is one."""
 
 
 def with_unknown_operator(source: Path, target: Path, domain: str = "planted") -> None:
@@ -23,7 +27,7 @@ def with_unknown_operator(source: Path, target: Path, domain: str = "planted") -
     onnx.save(model, target)
 
 
-def with_extreme_constant(source: Path, target: Path, size: float = 1e4) -> None:
+def with_extreme_constant(source: Path, target: Path, size: float = 1e4) -> str:
     """Add a constant behind an early Conv and take it away again: nothing in float, in 8 bits all is lost."""
     model = onnx.load(source)
     nodes = [node for node in model.graph.node if node.op_type == "Conv"]
@@ -37,8 +41,9 @@ def with_extreme_constant(source: Path, target: Path, size: float = 1e4) -> None
                 helper.make_node("Relu", [f"{made}_large"], [f"{made}_cut"], "planted_relu"),
                 helper.make_node("Sub", [f"{made}_cut", "planted_constant"], [made], "planted_sub")]
 
-    _insert(model, node.output[0], make)
+    name = _insert(model, node.output[0], make)
     onnx.save(model, target)
+    return name
 
 
 def with_deadly_add(source: Path, target: Path) -> None:
@@ -81,8 +86,8 @@ def _middle(model: Any, kind: str) -> Any:
     return nodes[len(nodes) // 2]
 
 
-def _insert(model: Any, name: str, make: Any) -> None:
-    """Put nodes between a value and those that read it."""
+def _insert(model: Any, name: str, make: Any) -> str:
+    """Put nodes between a value and those that read it; return the name of the new value."""
     made = f"{name}_planted"
     nodes = list(model.graph.node)
     for node in nodes:
@@ -94,3 +99,4 @@ def _insert(model: Any, name: str, make: Any) -> None:
     nodes[index + 1:index + 1] = make(name, made)
     del model.graph.node[:]
     model.graph.node.extend(nodes)
+    return made
