@@ -215,7 +215,7 @@ class _Analysis:
         part = min(seen.parts, key=lambda name: seen.parts[name].sqnr_db, default="")
         dtype = tensor.dtype.numpy
         return OperatorRow(
-            node=node.name, operator=node.op.kind, tensor=tensor.name, origin=[str(s) for s in node.origin.sources],
+            node=node.name, operator=node.op.kind, tensor=tensor.name, origin=[s.name for s in node.origin.sources],
             bits=None if tensor.quantization is None or dtype is None else dtype.itemsize * 8,
             accumulated=_figures(seen.accumulated), single=_figures(seen.single), part=part,
             part_db=finite(seen.parts[part].sqnr_db) if part else None,
