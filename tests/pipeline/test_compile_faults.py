@@ -109,6 +109,12 @@ def surrounded(net: Network) -> list[Tensor]:
     return [net.add(ops.Pad(), [larger, amounts], (1, 18, 18, 16))]
 
 
+def largest_joined(net: Network) -> list[Tensor]:
+    """The largest of each place's channels, as spatial attention joins it with their mean."""
+    most = net.add(ops.ReduceMax(keep_dims=True), [net.input(1, 8, 8, 16), net.ints(3)], (1, 8, 8, 1))
+    return [net.add(ops.Concatenation(axis=3), [net.input(1, 8, 8, 1), most], (1, 8, 8, 2))]
+
+
 FAULTS: dict[str, tuple[str, str, Draw]] = {
     "a slice multiplied": ("ethos-u.folded-slice", "BATCH_MATMUL", of_slice),
     "a strided slice multiplied": ("ethos-u.folded-slice", "BATCH_MATMUL", of_strided_slice),
@@ -119,8 +125,9 @@ FAULTS: dict[str, tuple[str, str, Draw]] = {
     "the sum of a slice": ("ethos-u.folded-slice", "SUM", summed),
     "an axis that is dropped": ("ethos-u.dropped-axis", "REDUCE_MAX", without_axis),
     "columns that are dropped": ("ethos-u.dropped-axis", "REDUCE_MIN", without_columns),
-    "an image made larger and joined": ("ethos-u.placed-resize", "RESIZE_BILINEAR", joined),
-    "an image made larger and padded": ("ethos-u.placed-resize", "RESIZE_BILINEAR", surrounded),
+    "an image made larger and joined": ("ethos-u.placed-part", "RESIZE_BILINEAR", joined),
+    "the largest, joined": ("ethos-u.placed-part", "REDUCE_MAX", largest_joined),
+    "an image made larger and padded": ("ethos-u.placed-part", "RESIZE_BILINEAR", surrounded),
     "columns beyond the register": ("ethos-u.wide-padding", "CONV_2D", padded),
 }
 

@@ -9,7 +9,7 @@ from vitrify.backends.vela.placing import Placed
 from vitrify.core.findings import Finding, Severity
 from vitrify.ir import Node
 from vitrify.passes.targets.kept_axes import drops_axis
-from vitrify.passes.targets.own_copies import joined_resize, padding_read_by, slice_read_by
+from vitrify.passes.targets.own_copies import joined_part, padding_read_by, slice_read_by
 
 _SEEN = "a fault seen in Vela 5.2 (this is {version}): the command stream was run on the host, and its values " \
         "differ from the reference kernels'"
@@ -34,10 +34,10 @@ def known_faults(placed: Sequence[Placed], version: str) -> Iterator[Finding]:
                           headline=f"{one.node.op.kind} '{one.node.name}' gives a wrong result on the NPU: it drops an "
                           "axis behind others, and reduces windows that overlap", why=_SEEN.format(version=version),
                           help=_AROUND)
-        elif one.place == "npu" and (joined := joined_resize(one.node)) is not None:
-            yield Finding(code="ethos-u.placed-resize", severity=Severity.WARNING, where=f"node '{one.node.name}'",
-                          headline=f"RESIZE_BILINEAR '{one.node.name}' gives a wrong result on the NPU: it writes into "
-                          f"the tensor of {joined.op.kind} '{joined.name}', with that tensor's extents",
+        elif one.place == "npu" and (joined := joined_part(one.node)) is not None:
+            yield Finding(code="ethos-u.placed-part", severity=Severity.WARNING, where=f"node '{one.node.name}'",
+                          headline=f"{one.node.op.kind} '{one.node.name}' gives a wrong result on the NPU: it writes "
+                          f"into the tensor of {joined.op.kind} '{joined.name}', with that tensor's extents",
                           why=_SEEN.format(version=version), help=_AROUND)
         elif one.place == "npu" and (wrong := _left_alone(one.node)):
             yield Finding(code="ethos-u.wrong-form", severity=Severity.WARNING, where=f"node '{one.node.name}'",

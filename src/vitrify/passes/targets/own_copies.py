@@ -38,26 +38,29 @@ def own_paddings(place: Place) -> Tensor | None:
     return _with_copy(place) if padding_read_by(place.node) is not None else None
 
 
-@fix("own-resizes", ops.ResizeBilinear, avoids="ethos-u.placed-resize",
-     says="copies what was made twice as large, before it is joined with others or padded",
-     wins="right results: Vela 5.2 makes the larger image in the place that it has in the joined tensor, with that "
+@fix("own-parts", ops.ResizeBilinear, ops.ReduceMax, avoids="ethos-u.placed-part",
+     says="copies what was enlarged, or the largest of what was reduced, before it is joined with others or padded",
+     wins="right results: Vela 5.2 makes such values in the place that they have in the joined tensor, with that "
      "tensor's extents")
-def own_resizes(place: Place) -> Tensor | None:
-    """The larger image is its own maximum: exact, and the copy alone is written where it belongs."""
+def own_parts(place: Place) -> Tensor | None:
+    """The values are their own maximum: exact, and the copy alone is written where it belongs."""
     node = place.node
-    if not place.is_static or joined_resize(node) is None:
+    if not place.is_static or joined_part(node) is None:
         return None
-    larger = place.add(node.op, node.inputs, place.output)
-    return place.add(ops.Maximum(), [larger, larger], place.output)
+    own = place.add(node.op, node.inputs, place.output)
+    return place.add(ops.Maximum(), [own, own], place.output)
 
 
-def joined_resize(node: Node) -> Node | None:
-    """Return the CONCATENATION or PAD whose tensor a RESIZE_BILINEAR by two writes into, if it has half pixels."""
-    op = node.op
-    if not isinstance(op, ops.ResizeBilinear) or not op.half_pixel_centers:
+def joined_part(node: Node) -> Node | None:
+    """Return the CONCATENATION or PAD into whose tensor the compiler lets a node write that then errs."""
+    op, after, users = node.op, node.output.shape, list(dict.fromkeys(node.output.users))
+    if node.output.is_output or len(users) != 1:
         return None
-    before, after, users = node.input(0).shape, node.output.shape, list(dict.fromkeys(node.output.users))
-    if after[1:3] != (2 * before[1], 2 * before[2]) or node.output.is_output or len(users) != 1:
+    if isinstance(op, ops.ResizeBilinear):
+        before = node.input(0).shape
+        if not op.half_pixel_centers or after[1:3] != (2 * before[1], 2 * before[2]):
+            return None
+    elif not isinstance(op, ops.ReduceMax):
         return None
     return users[0] if isinstance(users[0].op, ops.Concatenation | ops.Pad | ops.PadV2) else None
 
