@@ -23,8 +23,9 @@ def show_measurement(result: MeasureResult, out: Console) -> None:
         table.add_column(title, justify="right")
     for part in result.parts:
         name = part.kind or ("all calls of the NPU" if part.side == "npu" else "all operators")
-        table.add_row(f"{part.side.upper()} {escape(name)}", str(part.count), "" if part.measured_ms is None else f"{part.measured_ms:.3g}",
-                      f"{part.estimated_ms:.3g}", f"{part.corrected_ms:.3g}")
+        measured = "" if part.measured_ms is None else f"{part.measured_ms:.3g}"
+        table.add_row(f"{part.side.upper()} {escape(name)}", str(part.count), measured, f"{part.estimated_ms:.3g}",
+                      f"{part.corrected_ms:.3g}")
     table.add_row("[bold]whole[/]", "", f"[bold]{result.measured_ms:.3g}[/]", f"{result.estimated_ms:.3g}",
                   f"{result.corrected_ms:.3g}")
     out.print(table)

@@ -134,12 +134,13 @@ def _inspect(result: InspectResult, out: Console) -> None:
             mark = "[green]yes[/]" if row.suits_int8_npu else "[dim] no[/]"
             out.print(f"{mark}  [bold]{escape(row.file)}[/]: {escape(row.text)}")
         out.print(escape(result.summary))
-        return None
+        return
     out.print(f"[bold]{escape(result.file)}[/]: {escape(result.summary)}")
     if result.streams:
         from vitrify.report.streams_text import show_streams
 
-        return show_streams(result.streams, out)
+        show_streams(result.streams, out)
+        return
     _tensors("inputs", result.inputs, out)
     _tensors("outputs", result.outputs, out)
     facts: list[tuple[str, object]] = [

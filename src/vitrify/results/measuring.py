@@ -8,7 +8,8 @@ import msgspec
 class MeasuredPart(msgspec.Struct, kw_only=True):
     """What operators of one kind took together on one side, measured and estimated; without a kind, all there.
 
-    ``measured_ms`` is null where they were not measured by themselves. ``count``: how many operators, on the NPU how many calls of it.
+    ``measured_ms`` is null where they were not measured by themselves. ``count``: how many operators, on the NPU how
+    many calls of it.
     """
 
     side: str

@@ -186,7 +186,7 @@ class _Judging:
             return Finding(code="compile.verified", severity=Severity.INFO, where=str(self.compiled), why=self._how(),
                            headline="the compiled file gives what its source gives, bit for bit")
         node = self.makers.get(first.tensor)
-        begins = f"; the first that differs is {_title(node)}, by up to {first.max_lsb or 0:g}" if node is not None else ""
+        begins = "" if node is None else f"; the first that differs is {_title(node)}, by up to {first.max_lsb or 0:g}"
         return Finding(code="compile.verified", severity=Severity.INFO, where=str(self.compiled),
                        why=f"{self._how()}. Tables that the compiler makes, as that of HARD_SWISH, may be off by a "
                        "step, which later layers carry on",

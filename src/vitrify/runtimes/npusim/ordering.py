@@ -1,8 +1,8 @@
 """Whether a command stream waits where it must: DMA transfers and kernels that touch the same bytes at the same time.
 
 The model executes one command after the other; the chip does not. What it guarantees is assumed to be this, as Vela's
-own insertion of waits does: transfers follow each other, and so do kernels; a kernel and a transfer run at once unless a
-wait is between them. DMA_WAIT n holds what follows until at most n transfers run, KERNEL_WAIT n likewise. At most two
+own insertion of waits does: transfers follow each other, and so do kernels; a kernel and a transfer run at once unless
+a wait is between them. DMA_WAIT n holds what follows until at most n transfers run, KERNEL_WAIT n likewise. At most two
 kernels run, and two transfers (one in the U55); one more holds until the oldest has ended. Of two kernels that follow
 each other, the second starts within the last blocks of the first unless BLOCKDEP is 0: what it reads for its first
 value, of a convolution the first block of channels, may then not hold the last value of the first.

@@ -43,9 +43,9 @@ class Side(NamedTuple):
 def transfer(registers: Registers, memory: Memory) -> list[Touch]:
     """Copy; return the bytes read and written.
 
-    One side may be strided: SKIP0 bytes are left out behind each run of LEN bytes, SKIP1 more behind each SIZE0 of them,
-    SIZE1 times in all. Source: the Linux driver ``drivers/accel/ethosu``, which computes the extent so; Vela 4.5's Regor
-    makes TILE of such transfers.
+    One side may be strided: SKIP0 bytes are left out behind each run of LEN bytes, SKIP1 more behind each SIZE0 of
+    them, SIZE1 times in all. Source: the Linux driver ``drivers/accel/ethosu``, which computes the extent so; Vela
+    4.5's Regor makes TILE of such transfers.
     """
     source, target = sides(registers)
     read = memory.region(source.region, *source.span, "DMA source")
