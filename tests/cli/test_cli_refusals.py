@@ -97,7 +97,7 @@ CASES = {
     "convert_compiled": Refusal("convert {compiled} -o {out}", 1, "model.compiled", "made from"),
     "quantize_compiled": Refusal("quantize {compiled} --random-calibration -o {out}", 1, "model.compiled"),
     "compile_compiled": Refusal("compile {compiled} --target imx93 -o {out}", 1, "model.compiled"),
-    "verify_compiled": Refusal("verify {int8} {compiled} --random-inputs", 1, "model.compiled"),
+    "verify_on_the_npu": Refusal("verify {onnx} {int8} --random-inputs --on npusim", 2, "verify.on"),
     "build_compiled": Refusal("build {compiled} --target imx93 -o {out}", 1, "model.compiled"),
     "unknown_target": Refusal("check {int8} --target imx94", 2, "target.unknown", "imx93"),
     "verify_one_model": Refusal("verify {onnx} --random-inputs", 2, "call.models"),

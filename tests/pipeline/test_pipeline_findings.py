@@ -140,7 +140,7 @@ def test_an_array_of_another_name_is_told(detector: Path, name: str, told: bool)
     data = detector.parent / "data.npz"
     np.savez(data, **{name: np.load(detector.parent / "data.npy")})
     found = vt.verify(detector, detector, data=data).findings
-    assert [f.code for f in found] == ["data.other-name"] * told
+    assert [f.code for f in found if f.code.startswith("data.")] == ["data.other-name"] * told
 
 
 @pytest.mark.parametrize("command", ["quantize", "check"])

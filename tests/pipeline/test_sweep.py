@@ -18,6 +18,7 @@ from vitrify.core.errors import UnsupportedError, UsageError
 from vitrify.ir import Node
 from vitrify.pipeline import versions
 from vitrify.pipeline.convert import convert_file
+from vitrify.pipeline.measuring import correcting
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.sweeping.cells import Task, measure_here
 from vitrify.pipeline.sweeping.cliffs import find_cliffs
@@ -128,6 +129,7 @@ def small_maps(monkeypatch: pytest.MonkeyPatch) -> None:
     rule("small.map-size", says="", why="", source="a double")(map_size)
     chip = msgspec.structs.replace(base.load("imx93"), family="small_maps", backend="none", name="double")
     monkeypatch.setattr(base, "load", lambda name: chip)
+    monkeypatch.setattr(correcting, "load", lambda name: chip)
 
 
 def _measured(file: Path, size: int, setting: Setting = Setting("int8")) -> CellRow:

@@ -22,7 +22,9 @@ _MOST_BYTES = 4 << 30
 
 
 def is_recorded(path: Path) -> bool:
-    """True for an .npz file, whatever its name."""
+    """True for an .npz file, whatever its name; nothing else is opened, since a pipe would keep who reads it waiting."""
+    if not path.is_file():
+        return False
     try:
         with path.open("rb") as stream:
             if stream.read(4) != _ZIP:
