@@ -22,7 +22,7 @@ _MOST_BYTES = 4 << 30
 
 
 def is_recorded(path: Path) -> bool:
-    """True for an .npz file, whatever its name; nothing else is opened, since a pipe would keep who reads it waiting."""
+    """True for an .npz file, whatever its name; what is no file, such as a pipe, would keep its reader waiting."""
     if not path.is_file():
         return False
     try:
