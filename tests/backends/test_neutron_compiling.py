@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from vitrify.backends.base import Compiled, CompilerOptions, driver_of, find, na
 from vitrify.backends.neutron.installed import VARIABLE, find_sdks
 from vitrify.core.errors import ModelError, TargetError, UsageError, VitrifyError
 from vitrify.core.findings import Severity
+from vitrify.core.isolation import Worker
 from vitrify.targets import load
 
 CHIP = load("imx95")
@@ -119,6 +121,15 @@ def _running(words: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="orphans are taken on Linux")
+def test_what_a_program_leaves_running_is_ended(tmp_path: Path) -> None:
+    """Also in a session of its own, where no signal to the group reaches it."""
+    program = ["sh", "-c", "setsid sleep 4711 >/dev/null 2>&1 & (setsid sleep 4712 &) & exit 5"]
+    with Worker("a program") as worker:
+        assert worker.call("vitrify.backends.neutron.child:run_program", program, str(tmp_path)) == 5
+        assert _running("sleep 471") == []
+
+
 def test_a_greedy_converter_is_stopped(model: Path, tmp_path: Path) -> None:
     with pytest.raises(TargetError) as caught:
         compiled(model, make_sdk(tmp_path / "sdk", mode="greedy"), tmp_path / "out.tflite", memory_bytes=1 << 29)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from types import ModuleType
 
 MODULES = ("eiq_neutron_sdk.neutron_converter", "neutron_converter")
 _OLDER = "neutron_converter_SDK_"
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def run_program(command: Sequence[str], folder: str, libraries: Sequence[str] = ()) -> int | str:
@@ -23,11 +25,44 @@ def run_program(command: Sequence[str], folder: str, libraries: Sequence[str] = 
     if libraries:
         known = environment.get("LD_LIBRARY_PATH")
         environment["LD_LIBRARY_PATH"] = os.pathsep.join([*libraries, *([known] if known else [])])
+    _take_orphans()
     try:
         return subprocess.run(list(command), cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                               check=False).returncode
     except OSError as error:
         return error.strerror or str(error)
+    finally:
+        _end_what_is_left()
+
+
+def _take_orphans() -> None:
+    """Become the parent of what the program leaves running behind it, in whatever session. Source: prctl(2)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _end_what_is_left() -> None:
+    """Kill the children of this process until there are none: one that dies leaves its own to us."""
+    while sys.platform == "linux" and (children := _children()):
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _children() -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+        except OSError:
+            continue      # it ended meanwhile
+        if int(parent) == os.getpid():
+            found.append(int(folder.name))
+    return found
 
 
 def module_version(place: str) -> str:
