@@ -121,7 +121,9 @@ def test_a_folder_with_other_files_is_left_alone(strange: Path, tmp_path: Path) 
 def started(model: Path, output: Path, slow: str) -> subprocess.Popen[bytes]:
     """A reduction in a process of its own, a few tries on its way."""
     command = [sys.executable, "-m", "vitrify", "reduce", str(model), "--fails", slow, "-o", str(output), "--quiet"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               # a job in the background is started without
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
     kept = output / ".reduce" / "verdicts.jsonl"
     until = time.monotonic() + 30
     while time.monotonic() < until and (not kept.exists() or kept.read_bytes().count(b"\n") < 4):
