@@ -176,20 +176,25 @@ def test_only_half_of_the_models_is_fitted(one: Measured) -> None:
     assert int(hashlib.sha256(one.name.encode()).hexdigest()[:8], 16) % 2 == 0
 
 
-def test_most_fitted_measurements_lie_in_the_interval() -> None:
-    inside, close = [], []
-    for one in FITTED:
-        file = ZOO / f"{one.model}.int8.tflite"
-        if not file.exists():
-            pytest.skip("the zoo's files are not here (make zoo-int8)")
-        made, chip = tflite.read(file).main, load(one.chip)
-        times = estimated(made, chip, place(made, chip))
-        assert times is not None
-        middle = math.exp(sum(map(math.log, one.ms)) / len(one.ms))
-        inside.append(times.low_ms <= middle <= times.high_ms)
-        close.append(1 / 2 < times.latency_ms / middle < 2)
-    assert sum(inside) >= 0.7 * len(FITTED)
-    assert sum(close) >= 0.7 * len(FITTED)
+BESIDE = {
+    ("imx95", "MobileNetV2 (tf.keras)"): "1.9 times; other rows of this chip are slower at depthwise layers",
+    ("imx95", "yolov5n"): "2.5 times a rate of a pipeline with one request",
+    ("imx8mp", "EfficientNet-lite"): "2.2 times; most rows of this chip are slower at depthwise convolutions",
+}
+"""Fitted measurements outside of their interval: each is known by name, and stays here only as long as it is one."""
+
+
+@pytest.mark.parametrize("one", FITTED, ids=[f"{one.chip}: {one.name}" for one in FITTED])
+def test_fitted_measurements_lie_in_the_interval(one: Measured) -> None:
+    file = ZOO / f"{one.model}.int8.tflite"
+    if not file.exists():
+        pytest.skip("the zoo's files are not here (make zoo-int8)")
+    made, chip = tflite.read(file).main, load(one.chip)
+    times = estimated(made, chip, place(made, chip))
+    assert times is not None
+    assert all(times.low_ms <= ms <= times.high_ms for ms in one.ms) == ((one.chip, one.name) not in BESIDE), str(times)
+    middle = math.exp(sum(map(math.log, one.ms)) / len(one.ms))
+    assert 1 / 2 < times.latency_ms / middle < (2.6 if (one.chip, one.name) in BESIDE else 2)
 
 
 def test_facts_of_unpublished_chips_are_called_assumed() -> None:
