@@ -81,7 +81,7 @@ def test_split_outputs_decode_to_the_same(model_file: Find, tmp_path: Path) -> N
     for one in values:
         with runtimes.open(path) as runtime:
             joined = detect(runtime.run({"images": one}), runtime.interface)
-            parts = runtime.invoke_raw(runtime._arrays({"images": one}))
+            parts = runtime.invoke_raw(runtime.file_inputs({"images": one}))
             details = runtime._details.outputs
         boxes, scores = [], None
         for part, detail in zip(parts, details, strict=True):

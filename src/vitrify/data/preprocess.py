@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import numpy as np
 
-from vitrify.core.errors import DataError, ModelError, UsageError
+from vitrify.core.errors import DataError, UsageError
 from vitrify.core.findings import Finding
 from vitrify.ir import Model
+from vitrify.ir.remembering import store, stored
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -84,7 +85,7 @@ class Preprocess(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def remember(model: Model, preprocess: Preprocess) -> None:
     """Write into a model how files become its input."""
-    model.metadata[METADATA] = msgspec.json.encode(preprocess)
+    store(model, METADATA, preprocess)
 
 
 def remembered(model: Model) -> Preprocess | None:
@@ -93,13 +94,8 @@ def remembered(model: Model) -> Preprocess | None:
     Raises:
         ModelError: it says something that cannot be read.
     """
-    stored = model.metadata.get(METADATA)
-    if stored is None:
-        return None
-    try:
-        return msgspec.json.decode(bytes(stored), type=Preprocess)
-    except msgspec.MsgspecError as error:
-        raise ModelError.of("data.remembered", f"the model's entry '{METADATA}' cannot be used: {error}") from error
+    return stored(model, METADATA, Preprocess, "data.remembered",
+                  "say how files become inputs with --mean, --std, --fit, --color or --prepare")
 
 
 class PictureShape(msgspec.Struct, frozen=True):

@@ -87,7 +87,7 @@ def _one(names: Sequence[str], models: Sequence[Path], number: int, data: DataOp
                                    f"{len(samples)}{'' if len(samples) < there.runs else ' or more'} samples",
                                    where=str(models[number]), help="record the inputs too, under the names of the "
                                    "file's inputs: then no samples are needed")
-            inputs = [runtime._arrays(sample) for sample in samples]
+            inputs = [runtime.file_inputs(sample) for sample in samples]
         known = {tensor.name for tensor in computed}
         given = [{name: runs[run] for name, runs in there.tensors.items() if name in known}
                  for run in range(min(there.runs, SAMPLES))]

@@ -108,12 +108,13 @@ def _integers(form: Form, base: Form, samples: Sequence[Sample], reference: Any)
     from vitrify.data.binding import identity_interface
     from vitrify.runtimes.litert import LiteRT
     from vitrify.verify.locating import locate_integers
+    from vitrify.verify.locating.inputs import renamed_inputs
 
     model = tflite.read(base.path)
     computed = {t.name for node in model.main for t in node.outputs}
     kernels: Kernels = base.kernels or "reference"
     with LiteRT(base.path, kernels="reference", interface=model.interface or identity_interface(model)) as runtime:
-        inputs = [runtime._arrays(_renamed(sample, reference, runtime)) for sample in samples]
+        inputs = [runtime.file_inputs(renamed_inputs(sample, reference, runtime)) for sample in samples]
     if runs_on_npusim(form.path):
         from vitrify.runtimes.npusim import NpuSim
 
@@ -136,12 +137,6 @@ def _integers(form: Form, base: Form, samples: Sequence[Sample], reference: Any)
         names = [name for name in candidate.tensors if name in computed]
         given = [candidate.trace_raw(one, names) for one in inputs]
     return locate_integers(form.name, base.path, inputs, given, kernels=kernels)
-
-
-def _renamed(sample: Sample, reference: Any, runtime: Any) -> dict[str, Array]:
-    from vitrify.verify.locating.locate import _by_position
-
-    return _by_position(sample, reference, runtime)
 
 
 def _not_looked_at(form: Form, why: str) -> Finding:

@@ -52,10 +52,10 @@ def _figures(row: FigureRow) -> list[str]:
 def _spread(row: DistributionRow) -> str:
     return (f"{row.tensor} from {row.low:.4g} to {row.high:.4g}, {row.levels} of {row.levels_in_all} levels, "
             f"{percent(row.saturated)} at an end, {percent(row.dead)} become zero\n"
-            f"    float |{_spark(row.float_counts)}|\n  integer |{_spark(row.integer_counts)}|")
+            f"    float |{spark(row.float_counts)}|\n  integer |{spark(row.integer_counts)}|")
 
 
-def _spark(counts: list[int]) -> str:
+def spark(counts: list[int]) -> str:
     """Columns whose height goes with the root of the count: tails are what matters."""
     top = max(counts, default=0) or 1
     return "".join(SPARKS[0 if not count else max(1, round((count / top) ** 0.5 * 8))] for count in counts)

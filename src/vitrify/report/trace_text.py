@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from vitrify.core.words import counted, decibels, percent
-from vitrify.report.analysis_text import SPARKS, _spark
+from vitrify.report.analysis_text import SPARKS, spark
 from vitrify.results import TraceResult, VerifyResult
 from vitrify.results.tracing import FigureOfTensor, TracedRow, TraceRow
 
@@ -71,7 +71,7 @@ def _stage(row: TraceRow, out: Console) -> None:
     if row.where:
         out.print(f"{escape(row.stage)}: {escape(row.where)}")
     if row.counts:
-        out.print(f"  {row.low:>9.4g} |{_spark(row.counts)}| {row.high:.4g}   {escape(row.stage)}")
+        out.print(f"  {row.low:>9.4g} |{spark(row.counts)}| {row.high:.4g}   {escape(row.stage)}")
     if row.not_finite:
         out.print(f"  {row.not_finite} values are not finite")
     for worst in row.worst[:2]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from vitrify.core.errors import ModelError
 from vitrify.ir import Model
+from vitrify.ir.remembering import store, stored
 
 METADATA = "vitrify.task"
 """The entry of a model's metadata that says what its outputs mean."""
@@ -36,7 +36,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def remember(model: Model, spec: TaskSpec) -> None:
     """Write into a model what its outputs mean."""
-    model.metadata[METADATA] = msgspec.json.encode(spec)
+    store(model, METADATA, spec)
 
 
 def remembered(model: Model) -> TaskSpec | None:
@@ -45,11 +45,4 @@ def remembered(model: Model) -> TaskSpec | None:
     Raises:
         ModelError: it says something that cannot be read.
     """
-    stored = model.metadata.get(METADATA)
-    if stored is None:
-        return None
-    try:
-        return msgspec.json.decode(bytes(stored), type=TaskSpec)
-    except msgspec.MsgspecError as error:
-        raise ModelError.of("task.remembered", f"the model's entry '{METADATA}' cannot be used: {error}",
-                            help="say what the outputs mean with --task") from error
+    return stored(model, METADATA, TaskSpec, "task.remembered", "say what the outputs mean with --task")

@@ -123,6 +123,16 @@ def match(reference: Sequence[Binding], candidate: Sequence[Binding], aliases: M
                                         f"{_list(candidate)}", help="compare forms of one model")
 
 
+def as_taken(sample: Mapping[str, Array], names: Mapping[str, str], inputs: Sequence[Binding]) -> dict[str, Array]:
+    """Return the reference's inputs under the candidate's names, which ``match`` gave, and in its layouts."""
+    shapes = {binding.name: binding.shape for binding in inputs}
+    found = {}
+    for name, to in names.items():
+        fitting = layouts(sample[name].shape, shapes[to])
+        found[to] = fitting[0].apply(sample[name]) if fitting else sample[name]
+    return found
+
+
 def _fits(reference: Sequence[int], candidate: Sequence[int]) -> bool:
     if any(d < 0 for d in (*reference, *candidate)):
         return len(reference) == len(candidate)

@@ -21,7 +21,7 @@ from vitrify.data.limits import not_numbers
 from vitrify.results import ComparisonRow
 from vitrify.runtimes import Observation, Runtime
 from vitrify.runtimes import open as open_runtime
-from vitrify.verify.alignment import downstream, inner_tensors, layouts, match
+from vitrify.verify.alignment import as_taken, downstream, inner_tensors, match
 from vitrify.verify.gate import BY_PRECISION, FLOAT, STEPS, Gate
 from vitrify.verify.judging import judge
 from vitrify.verify.metrics import Array, sqnr_db
@@ -84,12 +84,7 @@ class Compared:
                 inner.add(reference.tensors[inner.reference].value, value.value, step)
 
     def _inputs(self, sample: Mapping[str, Array]) -> dict[str, Array]:
-        shapes = {binding.name: binding.shape for binding in self.runtime.interface.inputs}
-        found = {}
-        for name, to in self.inputs.items():
-            fitting = layouts(sample[name].shape, shapes[to])
-            found[to] = fitting[0].apply(sample[name]) if fitting else sample[name]
-        return found
+        return as_taken(sample, self.inputs, self.runtime.interface.inputs)
 
 
 def compare(stages: Sequence[Stage], samples: Iterable[Mapping[str, Array]], *,

@@ -22,6 +22,7 @@ from vitrify.pipeline.running.model import TaskModel, TaskOptions, opened
 from vitrify.pipeline.steps import step
 from vitrify.results import FoundRow, RunResult, TaskFacts
 from vitrify.tasks.showing import drawn, plain, plotted, side_by_side, words
+from vitrify.verify.locating.inputs import renamed_inputs
 
 if TYPE_CHECKING:
     from vitrify.data.preprocess import Preprocess
@@ -126,9 +127,11 @@ def _run(stages: Sequence[TaskModel], place: Path, output: Path | None, skipped:
     if place.suffix.lower() in SOUNDS and stages[0].spec.kind == "speech":
         return _speech(stages, place, output, skipped)
     rows: list[FoundRow] = []
+    first = stages[0].runtime
     with _Pictures(output, place) as pictures:
         for number, item in enumerate(items_of(place, stages[0].runtime.interface, stages[0].how, skipped)):
-            found = [(stage, stage.find(_by_position(item, stages[0], stage), item.frame)) for stage in stages]
+            found = [(stage, stage.find(renamed_inputs(item.inputs, first, stage.runtime), item.frame))
+                     for stage in stages]
             rows += [FoundRow(input=item.name, stage=stage.name, lines=words(one, stage.spec),
                               found=plain(one, stage.spec)) for stage, one in found]
             if output is not None:
@@ -137,13 +140,6 @@ def _run(stages: Sequence[TaskModel], place: Path, output: Path | None, skipped:
                              side_by_side(images, [stage.name for stage in stages]))
             shown.advance(number + 1, 0)
     return rows, pictures.written
-
-
-def _by_position(item: Item, first: TaskModel, stage: TaskModel) -> Mapping[str, Array]:
-    """The inputs by the stage's own names, which other tools change."""
-    names = [b.name for b in first.runtime.interface.inputs]
-    own = [b.name for b in stage.runtime.interface.inputs]
-    return {own[names.index(name)]: value for name, value in item.inputs.items()}
 
 
 def _ground(item: Item) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vitrify.results.tracing import FigureOfTensor, TraceRow, WorstValue
-from vitrify.verify.locating.locate import figures
+from vitrify.verify.locating.figures import figures
 from vitrify.verify.metrics import Sums
 
 Array = np.ndarray[Any, np.dtype[Any]]

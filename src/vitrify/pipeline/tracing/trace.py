@@ -164,7 +164,7 @@ class _Tracing:
     def _form(self, path: Path, name: str, reference: Runtime, source: Graph | None, samples: Sequence[Sample],
               span: tuple[float, float]) -> TraceRow:
         from vitrify import runtimes
-        from vitrify.verify.locating.locate import _by_position
+        from vitrify.verify.locating.inputs import renamed_inputs
         from vitrify.verify.locating.pairing import choose_layouts, fix_outputs, pair_tensors
 
         if not is_tflite(path):
@@ -184,7 +184,7 @@ class _Tracing:
             return self._lost(name, model.main)
         with runtimes.open(path, kernels="optimized") as candidate:
             pair = pairs[-1]
-            given = [_by_position(sample, reference, candidate) for sample in samples]
+            given = [renamed_inputs(sample, reference, candidate) for sample in samples]
             traced = [candidate.trace(sample, [pair.tensor.name])[pair.tensor.name] for sample in given]
         values = [np.asarray(one.value) for one in traced]
         pairs = choose_layouts([pair], {self.name: self.reference[0]}, {pair.tensor.name: values[0]},

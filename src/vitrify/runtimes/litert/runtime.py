@@ -114,7 +114,7 @@ class LiteRT(Closing):
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Give the source model's outputs for its inputs, by name."""
-        outputs = self.invoke_raw(self._arrays(inputs))
+        outputs = self.invoke_raw(self.file_inputs(inputs))
         return to_source_outputs(self._interface, outputs, self._details.outputs)
 
     def run_many(self, inputs: Mapping[str, Array]) -> tuple[dict[str, Array], float]:
@@ -128,7 +128,7 @@ class LiteRT(Closing):
         outputs, seconds = self._call("invoke_many", self._spec(False), stacks, self.keep_state)
         return to_source_stacks(self._interface, outputs, self._details.outputs), seconds
 
-    def _arrays(self, inputs: Mapping[str, Array]) -> list[Array]:
+    def file_inputs(self, inputs: Mapping[str, Array]) -> list[Array]:
         """The file's input tensors.
 
         Raises:
@@ -147,7 +147,7 @@ class LiteRT(Closing):
 
     def named_inputs(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Return the file's own input tensors for the source model's inputs, by the names of the file's tensors."""
-        return {d["name"]: array for d, array in zip(self._details.inputs, self._arrays(inputs), strict=True)}
+        return {d["name"]: array for d, array in zip(self._details.inputs, self.file_inputs(inputs), strict=True)}
 
     def trace_raw(self, arrays: Sequence[Array], tensors: Sequence[str]) -> dict[str, Array]:
         """Run on the file's own input tensors, and give the named tensors as the file holds them.
@@ -182,7 +182,7 @@ class LiteRT(Closing):
     def _read(self, inputs: Mapping[str, Array],
               chosen: Sequence[Mapping[str, Any]]) -> tuple[list[Array], dict[str, Traced]]:
         """Run once; return the file's outputs and the chosen tensors."""
-        arrays = self._arrays(inputs)
+        arrays = self.file_inputs(inputs)
         outputs = [d["index"] for d in self._details.outputs]
         inner = [d["index"] for d in chosen]
         if inner and self.traced_by == self.kernels:

@@ -19,7 +19,8 @@ from vitrify.ops import Concatenation
 from vitrify.results.tracing import FigureOfTensor, TracedRow
 from vitrify.runtimes.litert import LiteRT
 from vitrify.runtimes.litert.runtime import Kernels
-from vitrify.verify.locating.locate import Located, _at_ends, _node, figures
+from vitrify.verify.locating.figures import at_ends, figures, node_name
+from vitrify.verify.locating.locate import Located
 from vitrify.verify.locating.noise import EQUAL, EXCESS, FAULT, ROUNDING
 from vitrify.verify.locating.pairing import Pair, find_segments
 from vitrify.verify.metrics import Sums
@@ -176,11 +177,11 @@ def _row(stage: str, number: int, pair: Pair, plain: Sequence[Mapping[str, Array
         if apart.size:
             largest, mean = max(largest, float(np.abs(apart).max())), max(mean, float(np.abs(apart).mean()))
             shift, floor = max(shift, abs(float(apart.mean()))), max(floor, float(kernels.max()))
-        ends += _at_ends(got)
+        ends += at_ends(got)
     verdict, why = judge_steps(largest, mean, shift, max(ONE, _MARGIN * floor) * max(1, len(pair.between)))
     node = tensor.producer
     return TracedRow(stage=stage, tensor=tensor.name, operator=node.op.kind if node is not None else "",
-                     node=_node(tensor), matched="name", accumulated=figures(whole),
+                     node=node_name(tensor), matched="name", accumulated=figures(whole),
                      own=figures(own) if verdict != EQUAL else FigureOfTensor(equal=True, cosine=1.0, max_lsb=0.0,
                                                                               largest_error=0.0),
                      verdict=verdict, why=why, saturated=ends / len(given) if tensor.quantization is not None else None,

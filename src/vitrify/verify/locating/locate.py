@@ -17,10 +17,12 @@ import numpy as np
 from vitrify.core.files import temporary_folder
 from vitrify.data.binding import identity_interface, to_file_inputs
 from vitrify.ir import Graph, Model, Tensor
-from vitrify.results.tracing import FigureOfTensor, TracedRow
+from vitrify.results.tracing import TracedRow
 from vitrify.runtimes import Runtime
 from vitrify.runtimes.litert import LiteRT
 from vitrify.runtimes.litert.runtime import Kernels
+from vitrify.verify.locating.figures import at_ends, figures, node_name, real
+from vitrify.verify.locating.inputs import renamed_inputs
 from vitrify.verify.locating.noise import (
     EQUAL,
     EXCESS,
@@ -41,7 +43,7 @@ from vitrify.verify.locating.pairing import (
 )
 from vitrify.verify.metrics import Sums, cosine, finite, sqnr_db
 from vitrify.verify.operators.aligning import Aligned
-from vitrify.verify.operators.analysis import _is_rescaled
+from vitrify.verify.operators.analysis import is_rescaled
 from vitrify.verify.operators.forcing import Forced, rounded, taken_apart
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -136,7 +138,7 @@ class _Locating:
 
     def _look(self, candidate: LiteRT, sample: Mapping[str, Array]) -> _Seen:
         values = self.reference.trace(sample, list(dict.fromkeys(pair.reference for pair in self.pairs)))
-        given = _by_position(sample, self.reference, candidate)
+        given = renamed_inputs(sample, self.reference, candidate)
         traced = candidate.trace(given, list(dict.fromkeys(pair.tensor.name for pair in self.pairs)))
         return _Seen(to_file_inputs(candidate.interface, given, candidate._details.inputs),
                      {name: np.asarray(one.value) for name, one in values.items()},
@@ -158,7 +160,7 @@ class _Locating:
             low = value < _FLOAT_LOW_DB if exact else value < 3.0 and cosine(*sides) < 0.5
             if value > (_FLOAT_GOOD_DB if exact else _GOOD_DB):
                 good.add(tensor)
-            elif (low or (not exact and _is_rescaled(*sides))) and tensor in readers and all(
+            elif (low or (not exact and is_rescaled(*sides))) and tensor in readers and all(
                     one.tensor in good for one in readers[tensor]):
                 left.add(tensor)
                 good.add(tensor)
@@ -172,7 +174,7 @@ class _Locating:
         for pair in self.pairs:
             if self._verdict(pair, own) in (EQUAL, ROUNDING):
                 continue
-            rescaled = _is_rescaled(*self._sides(pair, seen[0]))
+            rescaled = is_rescaled(*self._sides(pair, seen[0]))
             least = sqnr_db(*self._sides(pair, seen[0])) + _NEARER_DB if rescaled else math.inf
             given = min((sqnr_db(*self._sides(by_tensor[t], seen[0])) for t in pair.before if t in by_tensor),
                         default=_CLEAR_DB)
@@ -237,8 +239,8 @@ class _Locating:
                           for pair in self.pairs]
                 given = apart.invoke_raw(self._fed(forced, one, wanted, None))
                 other = moved.invoke_raw(self._fed(forced, one, wanted, random))
-                for pair, real, got, jitter in zip(self.pairs, wanted, given, other, strict=True):
-                    found[pair.tensor].add(real, _real(got, pair.tensor), _real(jitter, pair.tensor), pair.tensor)
+                for pair, want, got, jitter in zip(self.pairs, wanted, given, other, strict=True):
+                    found[pair.tensor].add(want, real(got, pair.tensor), real(jitter, pair.tensor), pair.tensor)
         return found
 
     def _fed(self, forced: Forced, one: _Seen, wanted: Sequence[Array],
@@ -270,7 +272,7 @@ class _Locating:
         step = tensor.quantization.scale.reshape(-1)[:1] if tensor.quantization is not None else None
         for one in seen:
             sums.add(pair.layout.apply(one.reference[pair.reference]), one.candidate[tensor.name], step)
-            ends += _at_ends(one.raw[tensor.name])
+            ends += at_ends(one.raw[tensor.name])
         why = ""
         if tensor in harmful:
             verdict, why = FAULT, f"{100 * own.clipped_share:.3g} % of the values are beyond what its scale can hold"
@@ -285,7 +287,7 @@ class _Locating:
             why = f"channel{'s' if len(channels) > 1 else ''} {', '.join(map(str, channels[:6]))} of {own.error.size}"
         return TracedRow(
             stage=self.stage, tensor=pair.reference, candidate=tensor.name if tensor.name != pair.reference else "",
-            operator=node.op.kind if node is not None else "", node=_node(tensor), matched=pair.matched,
+            operator=node.op.kind if node is not None else "", node=node_name(tensor), matched=pair.matched,
             layout=str(pair.layout) if pair.layout.perm or pair.layout.shape else "", accumulated=figures(sums),
             own=figures(own.sums), expected_db=finite(own.expected_db(tensor)), verdict=verdict, why=why,
             saturated=ends / len(seen) if tensor.quantization is not None else None, clipped=own.clipped_share,
@@ -293,43 +295,3 @@ class _Locating:
                            - own.sums.not_finite_in_both), channels=channels, covers=[
                                t.name for node in reversed(pair.between) for t in node.outputs
                                if t is not tensor and t.name])
-
-
-def figures(sums: Sums) -> FigureOfTensor:
-    """Return what is told of the sums."""
-    return FigureOfTensor(sqnr_db=finite(sums.sqnr_db), cosine=sums.cosine, largest_error=sums.largest_error,
-                          max_lsb=sums.max_lsb, equal=sums.equal)
-
-
-def _by_position(sample: Mapping[str, Array], reference: Runtime, candidate: Runtime) -> dict[str, Array]:
-    from vitrify.verify.alignment import layouts, match
-
-    names = match(reference.interface.inputs, candidate.interface.inputs,
-                  {**candidate.aliases, **{name: tensor for tensor, name in reference.aliases.items()}}, "inputs")
-    shapes = {binding.name: binding.shape for binding in candidate.interface.inputs}
-    found = {}
-    for name, to in names.items():
-        fitting = layouts(sample[name].shape, shapes[to])
-        found[to] = fitting[0].apply(sample[name]) if fitting else sample[name]
-    return found
-
-
-def _node(tensor: Tensor) -> str:
-    node = tensor.producer
-    if node is None:
-        return ""
-    return node.origin.sources[-1].name if node.origin.sources else node.name
-
-
-def _real(value: Array, tensor: Tensor) -> Array:
-    return value if tensor.quantization is None or value.dtype.kind == "f" else tensor.quantization.dequantize(value)
-
-
-def _at_ends(raw: Array) -> float:
-    if raw.dtype.kind not in "iu" or raw.dtype.itemsize > 2 or not raw.size:
-        return 0.0
-    info = np.iinfo(raw.dtype)
-    return float(np.mean((raw == info.min) | (raw == info.max)))
-
-
-__all__ = ["EQUAL", "EXCESS", "FAULT", "ROUNDING", "Located", "figures", "locate"]

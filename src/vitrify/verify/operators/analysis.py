@@ -136,7 +136,7 @@ class _Analysis:
         """Leave out tensors whose channels were given other sizes: they are equal to none of the float model's."""
         values, got = self._values(floats, integers, sample, wanted)
         left = {ref.name for ref, tensor in self.aligned.main if tensor.quantization is not None
-                and _is_rescaled(values[ref.name], tensor.quantization.dequantize(got[tensor]))}
+                and is_rescaled(values[ref.name], tensor.quantization.dequantize(got[tensor]))}
         if left:
             for pairs in (self.aligned.cuts, self.aligned.main):
                 pairs[:] = [pair for pair in pairs if pair[0].name not in left]
@@ -273,7 +273,7 @@ def _figures(sums: Sums) -> FigureRow:
     return FigureRow(sqnr_db=finite(sums.sqnr_db), cosine=sums.cosine, max_lsb=sums.max_lsb, equal=sums.equal)
 
 
-def _is_rescaled(real: Array, given: Array) -> bool:
+def is_rescaled(real: Array, given: Array) -> bool:
     """True when a number for each channel brings values much nearer to those of the float model."""
     if real.ndim < 2 or real.dtype != np.float32 or real.shape[-1] < 2:
         return False
