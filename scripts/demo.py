@@ -27,7 +27,7 @@ def main() -> int:
         shutil.copyfile(cache / "skimage_photos" / name, pictures / name)
     command = ["vitrify", "build", str(cache / "ppocr_v4" / "ch_PP-OCRv4_det_infer.onnx"),
                "--shape", "x=1,3,640,640", "--data", str(pictures), "--color", "bgr",
-               "--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225", "--least-db", "25",
+               "--mean", "0.485,0.456,0.406", "--std", "0.229,0.224,0.225", "--least-db", "25", "--task", "text",
                "--target", "imx93", "-o", "runs/demo"]
     print("\n$", " ".join(command), flush=True)
     return subprocess.run([str(Path(sys.executable).parent / "vitrify"), *command[1:]]).returncode
