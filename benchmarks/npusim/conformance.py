@@ -77,8 +77,8 @@ def table(outcomes: Sequence[tuple[Case, Outcome]]) -> list[str]:
     columns = [(compiler, mode) for compiler in COMPILERS for mode in MODES]
     lines = ["| operator | type | cases | " + " | ".join(f"{one.name}, {mode}" for one, mode in columns) + " |",
              "|---|---|---:|" + "---:|" * len(columns)]
-    for key in dict.fromkeys((case.operator, str(case.dtype)) for case, _ in outcomes):
-        mine = [(case, one) for case, one in outcomes if (case.operator, str(case.dtype)) == key]
+    for key in dict.fromkeys((case.operator, case.dtype.label) for case, _ in outcomes):
+        mine = [(case, one) for case, one in outcomes if (case.operator, case.dtype.label) == key]
         cells = [cell([one for _, one in mine], *column) for column in columns]
         lines.append(f"| {key[0]} | {key[1]} | {len({case.name for case, _ in mine})} | {' | '.join(cells)} |")
     return lines

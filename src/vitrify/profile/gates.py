@@ -90,9 +90,11 @@ def gate_findings(rows: list[GateRow]) -> list[Finding]:
     for row in rows:
         if row.failed:
             found.append(Finding(code="profile.gate-failed", severity=Severity.ERROR, where="--fail-if",
-                                 headline=f"{row.expression}: {row.text}"))
+                                 headline=f"{row.expression}: {row.text}",
+                                 help="--compare with the earlier profile shows which operators changed"))
         elif row.failed is None:
             found.append(Finding(code="profile.gate-unknown", severity=Severity.ERROR, where="--fail-if",
                                  headline=f"{row.expression} cannot be judged: {row.text}",
-                                 why="a gate that is silent would let everything pass"))
+                                 why="a gate that is silent would let everything pass",
+                                 help="give what it is judged by: --target for a chip's figures, --compare for changes"))
     return found

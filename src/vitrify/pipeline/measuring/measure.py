@@ -63,7 +63,8 @@ def measure(model: Path, target: str, log: Path | None = None, ms: float | None 
 
 def _whole(run: BoardRun, ms: float | None) -> float:
     if ms is not None and not 0 < ms < 1e7:
-        raise UsageError.of("call.invalid", f"--ms {ms:g} is no latency in milliseconds", where="--ms")
+        raise UsageError.of("call.invalid", f"--ms {ms:g} is no latency in milliseconds", where="--ms",
+                            help="give what one inference took, such as --ms 12.5")
     found = ms if ms is not None else run.ms
     if found is None and run.operators:
         found = sum(one.ms for one in run.operators)

@@ -55,10 +55,12 @@ def read_file(path: Path) -> BoardRun:
         DataError: it is not there, or too large, or holds neither a latency nor operators.
     """
     if not path.is_file():
-        raise DataError.of("measure.no-file", f"there is no file {path}", where=str(path))
+        raise DataError.of("measure.no-file", f"there is no file {path}", where=str(path),
+                           help="keep what benchmark_model prints on the board: benchmark_model … | tee log.txt")
     if path.stat().st_size > MOST_BYTES:
         raise DataError.of("measure.too-large", f"{path.name} has {path.stat().st_size:,} bytes, "
-                           f"{MOST_BYTES:,} is the most", where=str(path), why="a benchmark prints far less")
+                           f"{MOST_BYTES:,} is the most", where=str(path), why="a benchmark prints far less",
+                           help="give the output of one run of benchmark_model")
     found = read_run(path.read_text(encoding="utf-8", errors="replace"))
     if found.ms is None and not found.operators:
         raise DataError.of("measure.nothing", f"no latency and no operator's time in {path.name}", where=str(path),

@@ -43,7 +43,8 @@ def read_profile(path: Path) -> Profiled:
         UsageError: it is another one's, or damaged.
     """
     if path.stat().st_size > _MOST:
-        raise UsageError.of("profile.compare", f"{path} has {path.stat().st_size:,} bytes, too many for a profile")
+        raise UsageError.of("profile.compare", f"{path} has {path.stat().st_size:,} bytes, too many for a profile",
+                            help="compare with what `vitrify profile --json` printed, or with a model")
     try:
         result = msgspec.json.decode(path.read_bytes(), type=ProfileResult)
     except msgspec.DecodeError as error:

@@ -172,7 +172,8 @@ def read_onnx(path: Path, shapes: Mapping[str, Any]) -> OnnxDraft:
     try:
         model.ParseFromString(path.read_bytes())
     except DecodeError as error:
-        raise ModelError.of("reduce.unreadable", f"{path} cannot be read as ONNX: {error}", where=str(path)) from error
+        raise ModelError.of("reduce.unreadable", f"{path} cannot be read as ONNX: {error}", where=str(path),
+                            help="a file that is damaged as a whole cannot be cut; export it anew") from error
     if not model.graph.node:
         raise ModelError.of("reduce.empty", f"{path} has no nodes to leave out", where=str(path))
     if any(one.data_location == 1 for one in model.graph.initializer):

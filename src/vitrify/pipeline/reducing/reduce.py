@@ -266,7 +266,8 @@ def _require_room(folder: Path) -> bool:
         UsageError: it is not.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError.of("reduce.folder", f"{folder} is a file, not a folder", where="-o")
+        raise UsageError.of("reduce.folder", f"{folder} is a file, not a folder", where="-o",
+                            help="name a new folder")
     if not folder.is_dir() or not any(folder.iterdir()):
         return True
     if not (folder / STATE).is_dir():

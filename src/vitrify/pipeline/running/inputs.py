@@ -44,7 +44,8 @@ def items_of(place: Path, interface: Interface, how: Preprocess, skipped: list[F
     if place.is_dir():
         files = sample_files(place)[0]
         if not files:
-            raise UsageError.of("data.empty", f"no picture, recording or array in {place}", where=str(place))
+            raise UsageError.of("data.empty", f"no picture, recording or array in {place}", where=str(place),
+                                help="give .jpg, .png, .wav, .npy or .npz files, or a folder of them")
         for file in files:
             try:
                 yield from _of_file(file, interface, how)

@@ -113,7 +113,8 @@ def write_picture(path: Path, name: str, pairs: Sequence[tuple[str, Array, Array
     try:
         sheet.save(path, "PNG")
     except (OSError, ValueError) as error_:
-        raise DataError.of("file.write", f"{path} cannot be written: {error_}", where=str(path)) from error_
+        raise DataError.of("file.write", f"{path} cannot be written: {error_}", where=str(path),
+                           help="name a file in a folder that may be written to") from error_
     return [str(path)]
 
 

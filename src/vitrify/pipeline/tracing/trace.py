@@ -78,7 +78,7 @@ def _forms(given: Sequence[Path], findings: list[Finding]) -> list[Path]:
         if not found:
             findings.append(Finding(code="trace.source", severity=Severity.WARNING, where=str(source),
                                     headline="the model that was built is no longer there: the float file is the "
-                                             "reference"))
+                                             "reference", help="name the forms instead: vitrify trace A B TENSOR"))
         for key in ("float", "int8", "compiled"):
             artifact = record.artifacts.get(key)
             if artifact is None:
@@ -88,7 +88,8 @@ def _forms(given: Sequence[Path], findings: list[Finding]) -> list[Path]:
                 found.append(path)
             else:
                 findings.append(Finding(code="trace.missing", severity=Severity.WARNING, where=str(path),
-                                        headline=f"the stage '{key}' is missing: its file is not there"))
+                                        headline=f"the stage '{key}' is missing: its file is not there",
+                                        help="build again: vitrify build makes what is missing"))
         given = found
     if not given:
         raise UsageError.of("trace.forms", "there is no form to trace a tensor through",

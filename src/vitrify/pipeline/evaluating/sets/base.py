@@ -99,10 +99,11 @@ def text_of(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_TEXT:
             raise DataError.of("labels.large", f"{path.name} has {path.stat().st_size:,} bytes, at most {MOST_TEXT:,} "
-                               "are read", where=str(path))
+                               "are read", where=str(path), help="give a part of the set, in files of its own")
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError.of("labels.unreadable", f"cannot read {path.name}: {error}", where=str(path)) from error
+        raise DataError.of("labels.unreadable", f"cannot read {path.name}: {error}", where=str(path),
+                           help="labels are text in UTF-8 that may be read") from error
 
 
 def pictures_in(folder: Path) -> list[Path]:

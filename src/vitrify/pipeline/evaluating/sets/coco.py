@@ -28,7 +28,8 @@ def coco(place: Path, kind: str) -> Labelled:
     """Boxes, masks and key points by category; labels are the categories' own numbers."""
     path = _file(place)
     if path is None:
-        raise DataError.of("labels.missing", f"no .json file in {place}", where=str(place))
+        raise DataError.of("labels.missing", f"no .json file in {place}", where=str(place),
+                           help="give the file of annotations, such as instances_val2017.json, beside its pictures")
     if kind == "pose" and place.is_dir():
         path = next(iter(sorted(path.parent.glob("person_keypoints*.json"))), path)
     try:

@@ -75,7 +75,7 @@ def _take(truth: Truth, row: dict[str, Any], heads: dict[str, str | None], numbe
             box = [float(row[name]) for name in BOX]
         except (TypeError, ValueError) as error:
             raise DataError.of("labels.number", f"line {line} of {path.name} has no four numbers as box",
-                               where=str(path)) from error
+                               where=str(path), help=f"the columns {', '.join(BOX)} hold pixels") from error
         truth.setdefault("boxes", []).append(box)
         truth.setdefault("labels", []).append(number[row[heads["label"]]] if heads["label"] else 0)
     elif heads["label"]:

@@ -50,7 +50,8 @@ def _boxes(path: Path) -> list[tuple[str, list[float], int]]:
             found.append((one.findtext("name", "").strip(), [corners[0] - 1, corners[1] - 1, *corners[2:]],
                           int(one.findtext("difficult", "0") or 0)))
     except (ElementTree.ParseError, ValueError) as error:
-        raise DataError.of("labels.xml", f"{path.name} is no annotation: {error}", where=str(path)) from error
+        raise DataError.of("labels.xml", f"{path.name} is no annotation: {error}", where=str(path),
+                           help="mend the file, or take it out of the set with its picture") from error
     return found
 
 

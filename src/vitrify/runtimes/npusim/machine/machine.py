@@ -108,9 +108,13 @@ def _products(name: str, registers: Registers) -> int:
     return high * wide * (registers["IFM_DEPTH_M1"] + 1 if name == "CONV" else 1)
 
 
+_HELP = "compile the model again; vitrify inspect FILE --commands shows the stream up to there"
+
+
 def _placed(error: VitrifyError, command: Command) -> VitrifyError:
-    """Say which command it was."""
+    """Say which command it was, and what to do."""
     import msgspec
 
     where = f"{command.spec.name} at byte {command.offset} of the command stream"
-    return type(error)([msgspec.structs.replace(finding, where=where) for finding in error.findings])
+    return type(error)([msgspec.structs.replace(finding, where=where, help=finding.help or _HELP)
+                        for finding in error.findings])
