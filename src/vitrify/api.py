@@ -467,7 +467,7 @@ def verify(*models: Source, data: object = None, samples: int | None = None, ran
     """
     from contextlib import ExitStack
 
-    from vitrify.pipeline.verify import verify_files
+    from vitrify.pipeline.verifying.verify import verify_files
 
     with ExitStack() as stack:
         paths = [stack.enter_context(_file(model)) for model in models]

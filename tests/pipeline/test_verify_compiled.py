@@ -19,7 +19,7 @@ from vitrify.pipeline.building.build import build_run
 from vitrify.pipeline.compiling.compile import compile_file
 from vitrify.pipeline.inspecting.streams import inspect_commands
 from vitrify.pipeline.options import BuildOptions, ConvertOptions, DataOptions
-from vitrify.pipeline.verify import verify_files
+from vitrify.pipeline.verifying.verify import verify_files
 from vitrify.results import RunRecord
 from vitrify.runtimes.npusim import NpuSim
 

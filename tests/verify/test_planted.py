@@ -13,7 +13,7 @@ from vitrify.pipeline.compiling.compile import compile_file
 from vitrify.pipeline.convert import convert_file
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.quantizing.quantize import quantize_file
-from vitrify.pipeline.verify import verify_files
+from vitrify.pipeline.verifying.verify import verify_files
 from vitrify.results import VerifyResult
 
 sys.path.append(str(Path(__file__).parent))

@@ -13,7 +13,7 @@ from vitrify import tflite
 from vitrify.core.errors import DataError, UsageError
 from vitrify.ops import Activation
 from vitrify.pipeline.options import ConvertOptions, DataOptions
-from vitrify.pipeline.verify import verify_files
+from vitrify.pipeline.verifying.verify import verify_files
 from vitrify.results import VerifyResult
 from vitrify.runtimes.litert import LiteRT
 

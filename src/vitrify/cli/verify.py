@@ -32,7 +32,7 @@ def verify(models: ModelsArgument, data: o.DataOption = None, samples: o.Samples
     """Run forms of one model on the same inputs and compare their outputs and inner tensors."""
 
     def work(reporter: Reporter) -> Result:
-        from vitrify.pipeline.verify import verify_files
+        from vitrify.pipeline.verifying.verify import verify_files
 
         given = o.data_options(data, samples, random_inputs, seed, fit, color, mean, std, prepare)
         conversion = o.conversion(shape, dim, value, trust)

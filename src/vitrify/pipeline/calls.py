@@ -105,7 +105,7 @@ def write_given(data: object, folder: Path, model: Path, options: ConvertOptions
                 preprocess: Preprocess | None) -> Path:
     """Write what Python code gives for a comparison to files."""
     from vitrify.data.feeds import Feed
-    from vitrify.pipeline.verify import interface_of
+    from vitrify.pipeline.verifying.verify import interface_of
 
     kept, written = folder / "kept", folder / "given"        # a feed keeps a few of its own, and drops some again
     kept.mkdir()

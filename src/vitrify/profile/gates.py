@@ -96,5 +96,5 @@ def gate_findings(rows: list[GateRow]) -> list[Finding]:
             found.append(Finding(code="profile.gate-unknown", severity=Severity.ERROR, where="--fail-if",
                                  headline=f"{row.expression} cannot be judged: {row.text}",
                                  why="a gate that is silent would let everything pass",
-                                 help="give what it is judged by: --target for a chip's figures, --compare for changes"))
+                                 help="give what it needs: --target for a chip's figures, --compare for changes"))
     return found

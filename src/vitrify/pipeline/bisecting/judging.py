@@ -9,7 +9,7 @@ from pathlib import Path
 from vitrify.core.progress import Reporter
 from vitrify.ir.interface import Interface
 from vitrify.pipeline.options import ConvertOptions, DataOptions
-from vitrify.pipeline.verify import compare_files
+from vitrify.pipeline.verifying.verify import compare_files
 
 EQUAL = math.inf
 """The decibels of outputs without any error."""

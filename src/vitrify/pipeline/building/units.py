@@ -38,7 +38,7 @@ from vitrify.pipeline.steps import (
     prepare_file,
     refuse_compiled,
 )
-from vitrify.pipeline.verify import compare_files, softened, summary
+from vitrify.pipeline.verifying.verify import compare_files, softened, summary
 from vitrify.results import ComparisonRow, ModelFacts, PictureRow, ProfileResult, ScoreRow
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from vitrify.pipeline.quantizing.keeping import UNUSED, brings_scales, write_int
 from vitrify.pipeline.quantizing.quantize import quantize_to
 from vitrify.pipeline.rows import coverage_row, estimate_row, placement_row
 from vitrify.pipeline.steps import COMPILABLE, import_model, is_tflite, kind_of, refuse_compiled, step
-from vitrify.pipeline.verify import softened
+from vitrify.pipeline.verifying.verify import softened
 from vitrify.results import CheckResult, DiagnosisRow, LedgerRow
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.running.model import TaskModel, TaskOptions, opened
 from vitrify.pipeline.running.run import facts_of, require_equal_ends
 from vitrify.pipeline.steps import step
-from vitrify.pipeline.verify import distinct
+from vitrify.pipeline.verifying.verify import distinct
 from vitrify.results import EvalResult, StageScore
 from vitrify.tasks.metrics.base import Measure, measure_of
 from vitrify.tasks.registry import require_kind
@@ -141,7 +141,7 @@ def _labelled(place: Path, plan: Plan, measure: Measure, classes: int,
 def _counted(entries: Sequence[Entry], plan: Plan) -> list[Entry]:
     """Files of arrays, one entry for each sample in them."""
     from vitrify.data.reading import source_of
-    from vitrify.pipeline.verify import interface_of
+    from vitrify.pipeline.verifying.verify import interface_of
 
     if all(e.index >= 0 for e in entries):
         return list(entries)

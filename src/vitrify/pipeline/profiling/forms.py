@@ -17,7 +17,7 @@ from vitrify.pipeline.diffing.sides import source_entries
 from vitrify.pipeline.options import ConvertOptions, DataOptions, QuantizeOptions
 from vitrify.pipeline.quantizing.keeping import brings_scales, write_integers
 from vitrify.pipeline.steps import COMPILABLE, import_findings, is_tflite, kind_of, refuse_compiled, step
-from vitrify.pipeline.verify import softened
+from vitrify.pipeline.verifying.verify import softened
 
 if TYPE_CHECKING:
     from vitrify.ir import Ledger, Model

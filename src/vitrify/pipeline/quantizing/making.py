@@ -24,7 +24,7 @@ from vitrify.pipeline.quantizing.search import Goal, How, checkpoint, forget, qu
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.rows import ledger_rows, model_facts
 from vitrify.pipeline.steps import calibrate_model, step
-from vitrify.pipeline.verify import compare_files, softened, summary
+from vitrify.pipeline.verifying.verify import compare_files, softened, summary
 from vitrify.results import AnalysisRow, CalibrationFacts, ComparisonRow, ConflictRow, LedgerRow, QuantizeResult
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
             re.compile(self.pattern)
         except re.error as error:
             raise UsageError.of("reduce.pattern", f"--fails-text is no regular expression: {error}",
-                                where="--fails-text", help="to mean ( ) [ ] . * + ? themselves, write \\ before") from error
+                                where="--fails-text", help="to mean ( ) [ ] . * + ? so, write \\ before") from error
 
 
 class Judge:

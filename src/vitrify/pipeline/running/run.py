@@ -117,7 +117,7 @@ def _listed(shapes: Sequence[tuple[int, ...]]) -> str:
 
 
 def _names(models: Sequence[Path]) -> list[str]:
-    from vitrify.pipeline.verify import distinct
+    from vitrify.pipeline.verifying.verify import distinct
 
     return distinct([m.name for m in models])
 

@@ -15,7 +15,7 @@ from vitrify.core.progress import Reporter
 from vitrify.pipeline.options import ConvertOptions, DataOptions
 from vitrify.pipeline.resources import Meter
 from vitrify.pipeline.steps import is_tflite, runs_on_npusim, step
-from vitrify.pipeline.verify_tensors import SAMPLES, Form, locate_forms, tell
+from vitrify.pipeline.verifying.tensors import SAMPLES, Form, locate_forms, tell
 from vitrify.results import ComparisonRow, VerifyResult
 from vitrify.verify.recorded import Recorded, is_recorded
 
@@ -115,7 +115,7 @@ def _error(row: Any) -> Any:
 
 
 def _names(models: Sequence[Path], kernels: Sequence[str | None]) -> list[str]:
-    from vitrify.pipeline.verify import distinct
+    from vitrify.pipeline.verifying.verify import distinct
 
     return distinct([f"{model.name}@{named}" if named else model.name
                      for model, named in zip(models, kernels, strict=True)])

@@ -40,7 +40,7 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
     Raises:
         VitrifyError: a model cannot be run, the models do not belong together, or there is no data.
     """
-    from vitrify.pipeline.verify_tensors import with_kernels
+    from vitrify.pipeline.verifying.tensors import with_kernels
     from vitrify.verify.recorded import is_recorded
 
     meter, shown = Meter(), reporter or Silent()
@@ -62,7 +62,7 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
     if len(models) - len(compiled) == 1 and compiled == list(models[1:]) and is_tflite(models[0]) and not data.given:
         return _exactly(models, shown, meter)
     if recorded:
-        from vitrify.pipeline.verify_recorded import verify_recorded
+        from vitrify.pipeline.verifying.recorded import verify_recorded
 
         return verify_recorded(models, kernels, data, conversion, shown, meter)
     data.require("comparison")
@@ -83,7 +83,7 @@ def verify_files(models: Sequence[Path], data: DataOptions, conversion: ConvertO
 
 def _verify(models: Sequence[Path], names: Sequence[str], kernels: Sequence[Kernels | None], data: DataOptions,
             conversion: ConvertOptions, shown: Reporter, meter: Meter, told: Sequence[Finding]) -> VerifyResult:
-    from vitrify.pipeline.verify_tensors import SAMPLES, Form, locate_forms, tell
+    from vitrify.pipeline.verifying.tensors import SAMPLES, Form, locate_forms, tell
 
     for model in models:
         if not runs_on_npusim(model):
